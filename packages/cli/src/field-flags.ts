@@ -21,6 +21,8 @@ export const clusterFields: FieldFlags = {
   ...({ dir: "--dir" } satisfies FlagsOf<UpOptions>),
   ...({
     compat: "--compat",
+    shutdownGracePeriod: "--shutdown-grace-period",
+    shutdownGracePeriodCriticalPods: "--shutdown-grace-period-critical-pods",
     nodes: "--nodes",
     port: "--port",
     plugins: "--plugin",

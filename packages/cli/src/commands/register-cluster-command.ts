@@ -68,6 +68,8 @@ interface UpFlags extends StartFlags {
   readonly driver?: string;
   readonly driverCmd?: string;
   readonly compat?: "kubernetes-1.20";
+  readonly shutdownGracePeriod?: string;
+  readonly shutdownGracePeriodCriticalPods?: string;
 }
 
 interface StatusFlags extends DirFlag {
@@ -129,6 +131,14 @@ export function registerClusterCommand(program: Command): void {
         "controllers behave as recorded from that release where ours deliberately differ",
       ).choices(["kubernetes-1.20"]),
     )
+    .option(
+      "--shutdown-grace-period <seconds>",
+      "a node whose agent is stopped first ends its pods, within this time (default: they run on)",
+    )
+    .option(
+      "--shutdown-grace-period-critical-pods <seconds>",
+      "the part of that time that is kept for critical pods (default: 0)",
+    )
     .addHelpText("after", `${lifeHelp}\n${upHelp}`)
     .action((flags: UpFlags) => interruptible((signal) => up(flags, signal)));
   verb("stop", "end the cluster's processes and unmount its volumes; disks and objects stay")
@@ -170,6 +180,19 @@ export function registerClusterCommand(program: Command): void {
     );
 }
 
+/** Longest time for which a node may shut down, in seconds. */
+const shutdownMost = 3600;
+
+/** How a node shuts down, as far as that was asked for. */
+function shutdownOf({ shutdownGracePeriod: given, shutdownGracePeriodCriticalPods: critical }: UpFlags) {
+  const total =
+    given === undefined ? undefined : wholeNumber("--shutdown-grace-period", given, 0, shutdownMost);
+  if (critical === undefined) return total === undefined ? {} : { shutdownGracePeriod: total };
+  const flag = "--shutdown-grace-period-critical-pods";
+  const shutdownGracePeriodCriticalPods = wholeNumber(flag, critical, 0, total ?? 0);
+  return { ...(total === undefined ? {} : { shutdownGracePeriod: total }), shutdownGracePeriodCriticalPods };
+}
+
 function dirOf(flags: DirFlag): string {
   return clusterDir(flags.dir);
 }
@@ -196,6 +219,7 @@ async function run(
   // Before anything is started, also where that is left to another process.
   const ownDriver = ownDriverOf(flags);
   const plugins = flags.plugin === undefined ? {} : { plugins: pluginsNamed(flags.plugin) };
+  const shutdown = shutdownOf(flags);
   if (flags.detach === true) return runDetached(verb, dir, flags, signal);
   const progress = createProgress();
   const logger = createLogger({ format: "human", level: "info", destination: `${dir}/logs/supervisor.log` });
@@ -209,12 +233,14 @@ async function run(
     config: clusterConfig(nodes ?? defaultNodes, hostForm(), {
       port: port ?? 0,
       ...compat,
+      ...shutdown,
       ...plugins,
       ...without,
       ...own,
     }),
     existing: {
       ...compat,
+      ...shutdown,
       ...plugins,
       ...without,
       ...own,
@@ -272,7 +298,12 @@ async function runDetached(
     ...(flags.driverCmd === undefined ? [] : ["--driver-cmd", flags.driverCmd]),
   ];
   const without = flags.withoutInTreePlugins === true ? ["--without-in-tree-plugins"] : [];
-  given.push(...plugins, ...without, ...driver);
+  const { shutdownGracePeriod: total, shutdownGracePeriodCriticalPods: critical } = flags;
+  const shutdown = [
+    ...(total === undefined ? [] : ["--shutdown-grace-period", total]),
+    ...(critical === undefined ? [] : ["--shutdown-grace-period-critical-pods", critical]),
+  ];
+  given.push(...plugins, ...without, ...driver, ...shutdown);
   const child = spawn(program, [...first, "cluster", verb, "--dir", dir, "--log-in-dir", ...given], {
     env: childEnvironment(),
     detached: true,

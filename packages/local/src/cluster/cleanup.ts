@@ -25,11 +25,14 @@ export class CleanupError extends Error {
 /** Name of the supervisor's own pid file. */
 export const supervisorName = "supervisor";
 
-/** Ends every process of the cluster, the supervisor (unless it is the caller, which stays as it is) first. */
+/**
+ * Ends every process of the cluster, the supervisor (unless it is the caller, which stays as it is) first; it gets
+ * `supervisorMs`, in milliseconds and at least 30 s, to end the others.
+ */
 export async function endClusterProcesses(
   env: CleanupEnv,
   layout: ClusterLayout,
-  options: { readonly isSupervisor?: boolean; readonly signal: AbortSignal },
+  options: { readonly isSupervisor?: boolean; readonly supervisorMs?: number; readonly signal: AbortSignal },
 ): Promise<void> {
   const files = (await env.host.readDirectory(layout.runDir)) ?? [];
   const names = files
@@ -46,7 +49,7 @@ export async function endClusterProcesses(
       | undefined;
     if (identity !== undefined && isAlive(identity)) {
       // A supervisor cleans up by itself on SIGTERM and may take its time.
-      const graceMs = name === supervisorName ? 30_000 : 3000;
+      const graceMs = name === supervisorName ? Math.max(30_000, options.supervisorMs ?? 0) : 3000;
       await endProcess(env, identity, { graceMs, signal: options.signal });
     }
     await env.host.removeFile(layout.pidFile(name));

@@ -17,6 +17,8 @@ export interface AskedOfCluster {
   readonly nodes?: number;
   readonly port?: number;
   readonly compat?: "kubernetes-1.20";
+  readonly shutdownGracePeriod?: number;
+  readonly shutdownGracePeriodCriticalPods?: number;
   readonly plugins?: readonly PluginName[];
   readonly withoutInTreePlugins?: true;
   readonly ownDriver?: OwnDriver;
@@ -34,6 +36,12 @@ export function checkAsked(layout: ClusterLayout, present: ClusterConfig, asked:
   }
   if (asked.compat !== undefined && asked.compat !== present.compat) {
     differs("compat", present.compat === undefined ? "no `compat`" : `\`compat: ${present.compat}\``);
+  }
+  for (const field of ["shutdownGracePeriod", "shutdownGracePeriodCriticalPods"] as const) {
+    if (asked[field] !== undefined && asked[field] !== present[field]) {
+      const value = present[field];
+      differs(field, value === undefined ? `no \`${field}\`` : `a \`${field}\` of ${value} s`);
+    }
   }
   if (
     asked.plugins !== undefined &&

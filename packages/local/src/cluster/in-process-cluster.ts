@@ -39,7 +39,13 @@ import type { PodRuntime } from "../containers/pod-runtime.ts";
 import { noProbeNetwork, type ProbeNetwork } from "../containers/probe-network.ts";
 import { createProgramPodRuntime, type Program } from "../containers/program-pod-runtime.ts";
 import { readPodLogs } from "../containers/read-pod-logs.ts";
-import { type ClusterConfig, driverNames, firstGates, requireServed } from "../layout/cluster-config.ts";
+import {
+  type ClusterConfig,
+  driverNames,
+  firstGates,
+  requireServed,
+  shutdownPeriodsOf,
+} from "../layout/cluster-config.ts";
 import { controllerPlace } from "../layout/driver-command.ts";
 import { controllerManagerUser, csiControllerUser } from "../layout/grant-control-plane.ts";
 import { clusterPlugin } from "../layout/plugins.ts";
@@ -191,6 +197,7 @@ export async function createInProcessCluster(
     }),
   );
   const drivers = driverNames(config);
+  const shutdown = shutdownPeriodsOf(config);
   starters.set("csi-controller", () => {
     const seams = seamsOf("csi-controller", undefined, clientOf(csiControllerUser));
     const observer = callObserverOf(controllerPlace);
@@ -237,6 +244,7 @@ export async function createInProcessCluster(
         gates: gatesOf(node.name),
         ...inTree,
         ebsLimit: config.attachLimit,
+        ...(shutdown === undefined ? {} : { shutdown }),
       }),
     );
   }

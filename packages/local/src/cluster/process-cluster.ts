@@ -18,7 +18,13 @@ import {
   defaultSnapshotClassAnnotation,
   snapshotResources,
 } from "@longshore/storage";
-import { type ClusterConfig, driverNames, firstGates, requireServed } from "../layout/cluster-config.ts";
+import {
+  type ClusterConfig,
+  driverNames,
+  firstGates,
+  requireServed,
+  shutdownPeriodsOf,
+} from "../layout/cluster-config.ts";
 import { type ClusterLayout, clusterLayout } from "../layout/cluster-layout.ts";
 import { controllerPlace, driverArgv, driverValues } from "../layout/driver-command.ts";
 import {
@@ -123,7 +129,7 @@ export async function upCluster(base: ClusterEnv, options: UpOptions): Promise<S
       ? prepare(env, layout, options.config)
       : prepareAgain(env, layout, present, options));
     const startedAt = env.clock.now();
-    const supervise = superviseWith(supervisor, layout, options.command);
+    const supervise = superviseWith(supervisor, layout, config, options.command);
     const superviseDriver = superviseOwnDriver(supervisor, layout, config);
     progress("starting API server and disk cloud");
     supervise("apiserver");
@@ -244,7 +250,9 @@ export async function stopCluster(env: ClusterEnv, dir: string, signal: AbortSig
   const config = await readClusterConfig(env.host, layout);
   const ofCluster = { ...env, host: processHost(config.hostForm) };
   await requireOwnProcesses(ofCluster.host, layout);
-  await endClusterProcesses(ofCluster, layout, { signal });
+  const nodeMs = (shutdownPeriodsOf(config)?.totalMs ?? 0) + agentEndMs;
+  // The supervisor ends its nodes one after the other.
+  await endClusterProcesses(ofCluster, layout, { supervisorMs: nodeMs * config.nodes.length, signal });
   await settleCluster(ofCluster, layout, "stop", signal);
 }
 
@@ -304,7 +312,16 @@ async function requirePort(asked: number): Promise<number> {
   );
 }
 
-function superviseWith(supervisor: Supervisor, layout: ClusterLayout, command: readonly string[]) {
+/** How long a node's agent may take to end after its pods, in milliseconds. */
+const agentEndMs = 5000;
+
+function superviseWith(
+  supervisor: Supervisor,
+  layout: ClusterLayout,
+  config: ClusterConfig,
+  command: readonly string[],
+) {
+  const shutdownMs = shutdownPeriodsOf(config)?.totalMs;
   return (kind: ProcessKind, nodeName?: string) => {
     const name = nodeName === undefined ? kind : `${kind}-${nodeName}`;
     const node = nodeName === undefined ? [] : ["--node", nodeName];
@@ -313,6 +330,7 @@ function superviseWith(supervisor: Supervisor, layout: ClusterLayout, command: r
       argv: [...command, "run", kind, "--cluster-dir", layout.dir, ...node],
       pidFile: layout.pidFile(name),
       logFile: layout.logFile(name),
+      ...(kind === "node-agent" && shutdownMs !== undefined ? { killAfterMs: shutdownMs + agentEndMs } : {}),
     });
   };
 }

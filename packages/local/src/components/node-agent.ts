@@ -11,6 +11,7 @@ import {
   type VolumePlugin,
   volumeGates,
 } from "@longshore/volumes";
+import type { ShutdownPeriods } from "../kubelet/decide-node-shutdown-step.ts";
 import { type KubeletEnv, startKubelet } from "../kubelet/kubelet.ts";
 import type { MakeInTreePlugins } from "./make-in-tree-plugins.ts";
 import { formatFeatureGates } from "./publish-control-plane-gates.ts";
@@ -41,6 +42,8 @@ export interface NodeAgentOptions {
   readonly ebsLimit?: number;
   /** Where Flexvolume drivers are installed; left out: none are looked for. */
   readonly flexVolumeDir?: string;
+  /** Its stop shuts the node down gracefully within this time; left out: pods run on. */
+  readonly shutdown?: ShutdownPeriods;
 }
 
 /**
@@ -69,6 +72,7 @@ export function startNodeAgent(env: NodeAgentEnv, options: NodeAgentOptions): Co
     logDir: options.logDir,
     gates,
     plugins: [...inTree, csiPlugin({ connector: env.connector }), ...podVolumePlugins()],
+    ...(options.shutdown === undefined ? {} : { shutdown: options.shutdown }),
     ...(flexVolumeDir === undefined ? {} : { prober: flexVolumeProber(env, { directory: flexVolumeDir }) }),
   });
 }

@@ -224,6 +224,46 @@ describe("a pod that is being deleted", () => {
   });
 });
 
+describe("a pod of a node that shuts down", () => {
+  const shutdown = { group: "regular", leftMs: 9000 } as const;
+  const critical = { spec: { priority: 2_000_000_000 } };
+  it("ends within its own time and that of its group, and has failed", () => {
+    const pod = reported(running);
+    expect(decide(observedOf(pod, running, { shutdown }))).toMatchObject({
+      step: "terminate",
+      graceMs: 9000,
+    });
+    const quick = reported(running, { spec: { terminationGracePeriodSeconds: 4 } });
+    expect(decide(observedOf(quick, running, { shutdown }))).toMatchObject({ graceMs: 4000 });
+    const step = decide(observedOf(pod, ended(0), { shutdown, pass: { isTerminated: true } }));
+    if (step.step !== "reportStatus") throw new Error(step.step);
+    expect(step.status).toMatchObject({ phase: "Failed", reason: "Terminated" });
+    const pass = { isTerminated: true, reported: step.status };
+    expect(decide(observedOf(pod, ended(0), { shutdown, pass }))).toEqual({ step: "settle" });
+  });
+  it("runs on while it is not its turn", () => {
+    const pod = reported(running, critical);
+    expect(decide(observedOf(pod, running, { shutdown }))).toMatchObject({ step: "checkAgain" });
+    const later = { group: "critical", leftMs: 9000 } as const;
+    expect(decide(observedOf(pod, running, { shutdown: later }))).toMatchObject({ step: "terminate" });
+  });
+  it.each([{}, critical])("is refused when it has just come: %o", (over) => {
+    const step = decide(observedOf(aPod(over), absent, { shutdown }));
+    expect(step).toMatchObject({
+      step: "reportStatus",
+      status: { phase: "Failed", reason: "NodeShutdown" },
+    });
+  });
+  it("is not given more time by its deletion", () => {
+    const metadata = { deletionTimestamp: "now", deletionGracePeriodSeconds: 300 };
+    const pod = reported(running, { metadata, spec: { terminationGracePeriodSeconds: 300 } });
+    expect(decide(observedOf(pod, running, { shutdown }))).toMatchObject({
+      step: "terminate",
+      graceMs: 9000,
+    });
+  });
+});
+
 describe("a pod that has come to its end", () => {
   const failed = aPod({ status: { phase: "Failed" }, metadata: { deletionGracePeriodSeconds: 2 } });
   it.each([

@@ -3,6 +3,7 @@
  *
  *     wanted:   waitForVolumes ──► startContainer ──► runPostStart ──► reportStarted ──► the next container … checkAgain
  *     deleting: terminate ──► reportStatus ──► checkVolumes ──► deletePod
+ *     shutdown: terminate ──► reportStatus, or that alone for a pod that has just come (docs/behaviour/node-agent.md 14)
  *
  * Which container is next is planned in `container-plan.ts`.
  *
@@ -21,11 +22,22 @@ import {
 } from "@longshore/kube";
 import type { MountedVolume } from "@longshore/volumes";
 import { type NextRun, type PodContainers, planContainers, specGraceMs } from "./container-plan.ts";
+import { isCriticalPod, type ShutdownPhase } from "./decide-node-shutdown-step.ts";
 import { type PodFacts, podStatusOf, showsSame } from "./pod-status.ts";
+
+type Failure = NonNullable<PodFacts["failure"]>;
 
 /** What the node sees of a pod that has an object. */
 export interface NodePod extends PodContainers {
   readonly pass: PodPass;
+  /** Undefined: the node does not shut down. */
+  readonly shutdown?: PodShutdown | undefined;
+}
+
+/** What the shutdown of the node means to its pods. */
+export interface PodShutdown extends Pick<ShutdownPhase, "group"> {
+  /** How long the pods of the group may take to end, in milliseconds. */
+  readonly leftMs: number;
 }
 
 /** What is left of a pod whose object is gone. */
@@ -110,12 +122,20 @@ export function decidePodStep(observed: PodObservation): PodStep {
   if (observed.pod === undefined) return { step: "removeRemnant" };
   if (isDeleting(observed.pod)) return decideDeletion(observed);
   if (isPodTerminal(observed.pod)) return decideAfterEnd(observed);
-  return isOverdue(observed) ? decideOverdue(observed) : decideRun(observed);
+  if (observed.shutdown !== undefined && isNew(observed)) return decideRejection(observed);
+  const shutdownMs = shutdownGraceMs(observed);
+  if (shutdownMs !== undefined) return decideEnd(observed, shutdownMs, shutdownFailure);
+  return isOverdue(observed)
+    ? decideEnd(observed, specGraceMs(observed.pod), overdueFailure)
+    : decideRun(observed);
 }
 
 function decideDeletion(observed: NodePod): PodStep {
   const { pod, pass } = observed;
-  if (pass.isTerminated !== true) return { step: "terminate", pod, graceMs: deletionGraceMs(pod) };
+  if (pass.isTerminated !== true) {
+    const mostMs = shutdownGraceMs(observed) ?? Number.POSITIVE_INFINITY;
+    return { step: "terminate", pod, graceMs: Math.min(deletionGraceMs(pod), mostMs) };
+  }
   const report = reportOf(observed, { isEnded: true });
   if (report !== undefined) return report;
   if (pass.areVolumesGone === undefined) return { step: "checkVolumes" };
@@ -137,11 +157,40 @@ function isOverdue({ pod, now }: NodePod): boolean {
   return now.getTime() - Date.parse(startTime) >= 1000 * activeDeadlineSeconds;
 }
 
-function decideOverdue(observed: NodePod): PodStep {
+const overdueFailure: Failure = {
+  reason: "DeadlineExceeded",
+  message: "Pod was active on the node longer than the specified deadline",
+};
+const shutdownFailure: Failure = {
+  reason: "Terminated",
+  message: "Pod was terminated in response to imminent node shutdown.",
+};
+const rejection: Failure = {
+  reason: "NodeShutdown",
+  message: "Pod was rejected as the node is shutting down.",
+};
+
+/** The node ends the pod, whatever it wants. */
+function decideEnd(observed: NodePod, graceMs: number, failure: Failure): PodStep {
   const { pod, pass } = observed;
-  if (pass.isTerminated !== true) return { step: "terminate", pod, graceMs: specGraceMs(pod) };
-  const message = "Pod was active on the node longer than the specified deadline";
-  return reportOf(observed, { failure: { reason: "DeadlineExceeded", message }, isEnded: true }) ?? settle;
+  if (pass.isTerminated !== true) return { step: "terminate", pod, graceMs };
+  return reportOf(observed, { failure, isEnded: true }) ?? settle;
+}
+
+/** Nothing of the pod has begun. */
+function decideRejection(observed: NodePod): PodStep {
+  return reportOf(observed, { failure: rejection, isEnded: true }) ?? settle;
+}
+
+/** The node has neither reported the pod nor started anything of it. */
+function isNew({ pod, containers }: NodePod): boolean {
+  return pod.status?.startTime === undefined && containers.size === 0;
+}
+
+/** How long the pod may take to end, in milliseconds; undefined: its turn has not come. */
+function shutdownGraceMs({ pod, shutdown }: NodePod): number | undefined {
+  if (shutdown === undefined || (shutdown.group === "regular" && isCriticalPod(pod))) return undefined;
+  return Math.min(specGraceMs(pod), shutdown.leftMs);
 }
 
 const settle: PodStep = { step: "settle" };

@@ -10,14 +10,21 @@
 import type { CsiConnector } from "@longshore/csi";
 import { ComponentScope, createEventRecorder, type KubeClient } from "@longshore/kube";
 import type { Component, FeatureGates, Host, RuntimeEnv } from "@longshore/runtime";
-import { type DynamicPluginProber, startNodeVolumes, type VolumePlugin } from "@longshore/volumes";
+import {
+  type DynamicPluginProber,
+  type NodeVolumes,
+  startNodeVolumes,
+  type VolumePlugin,
+} from "@longshore/volumes";
 import type { PodRuntime } from "../containers/pod-runtime.ts";
 import type { ProbeNetwork } from "../containers/probe-network.ts";
 import type { NodeServices } from "../node-server/node-request.ts";
 import { statsSummary } from "../node-server/stats-summary.ts";
+import { type ShutdownPeriods, shutdownMessage } from "./decide-node-shutdown-step.ts";
 import type { NodeIdentity } from "./node-object.ts";
 import { startNodePods } from "./node-pods.ts";
 import { startNodeReporter } from "./node-reporter.ts";
+import { NodeShutdown, shutDownNode } from "./node-shutdown.ts";
 import { startPodWorker } from "./pod-worker.ts";
 import { renewNodeLease } from "./renew-node-lease.ts";
 
@@ -46,11 +53,13 @@ export interface KubeletOptions {
   readonly plugins: readonly VolumePlugin[];
   /** Finds plugins that come and go. */
   readonly prober?: DynamicPluginProber;
+  /** `stop` shuts the node down gracefully, within this time; left out: it does not. */
+  readonly shutdown?: ShutdownPeriods;
 }
 
 /**
  * Starts the node agent; returns at once. `stop` ends its work and leaves pods running and volumes mounted, for the next
- * agent to find.
+ * agent to find; with `shutdown` it first ends the pods and unmounts their volumes.
  */
 export function startKubelet(env: KubeletEnv, options: KubeletOptions): Component {
   const { identity, rootDir, logDir, gates, plugins, prober } = options;
@@ -68,8 +77,9 @@ export function startKubelet(env: KubeletEnv, options: KubeletOptions): Componen
     ...(prober === undefined ? {} : { prober }),
     onStatusChanged: () => onStatusChanged(),
   });
-  const worker = startPodWorker(env, { volumes, events, pods, logDir });
-  const reporter = startNodeReporter(env, { identity, volumes });
+  const shutdown = new NodeShutdown(env.clock);
+  const worker = startPodWorker(env, { volumes, events, pods, shutdown, logDir });
+  const reporter = startNodeReporter(env, { identity, volumes: untilShutdown(volumes, shutdown) });
   onStatusChanged = () => {
     reporter.wake();
     worker.wakeDeleting();
@@ -85,5 +95,33 @@ export function startKubelet(env: KubeletEnv, options: KubeletOptions): Componen
   }
   scope.spawn((signal) => renewNodeLease(env, identity, signal));
   env.logger.info("node agent started", { node: nodeName, pods: pods.list().length });
-  return scope;
+  const periods = options.shutdown;
+  if (periods === undefined) return scope;
+  const onPhase = () => {
+    reporter.wake();
+    worker.wakeAll();
+  };
+  const node = () => reporter.stored();
+  const shutDown = () => shutDownNode(env, { shutdown, periods, pods, volumes, node, onPhase });
+  let stopping: Promise<void> | undefined;
+  return {
+    stop() {
+      stopping ??= shutDown().finally(() => scope.stop());
+      return stopping;
+    },
+  };
+}
+
+/** What the node reports of its volumes; while it shuts down, that it is not Ready. */
+function untilShutdown(
+  volumes: NodeVolumes,
+  shutdown: NodeShutdown,
+): Pick<NodeVolumes, "status" | "markReportedInUse"> {
+  return {
+    status() {
+      const status = volumes.status();
+      return shutdown.phase === undefined ? status : { ...status, error: shutdownMessage };
+    },
+    markReportedInUse: (names) => volumes.markReportedInUse(names),
+  };
 }

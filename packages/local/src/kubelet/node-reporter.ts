@@ -8,8 +8,10 @@ import {
   isConflict,
   isNotFound,
   type KubeClient,
+  type Node,
   observeAgain,
   resources,
+  type Stored,
   startController,
 } from "@longshore/kube";
 import type { Component, RuntimeEnv } from "@longshore/runtime";
@@ -36,6 +38,8 @@ export interface NodeReporterOptions {
 export interface NodeReporter extends Component {
   /** Looks at the status at once: it may have changed. */
   wake(): void;
+  /** The Node as a pass has read or written it last; undefined before the first. */
+  stored(): Stored<Node> | undefined;
 }
 
 /**
@@ -47,6 +51,10 @@ export function startNodeReporter(
   { identity, volumes }: NodeReporterOptions,
 ): NodeReporter {
   const ref = { name: identity.nodeName };
+  let stored: Stored<Node> | undefined;
+  const onStored = (node: Stored<Node> | undefined) => {
+    stored = node;
+  };
   const controller = startController<NodeObservation, NodeReportStep>(env, {
     name: "kubelet-status",
     sources: [],
@@ -55,15 +63,16 @@ export function startNodeReporter(
       return { identity, node, volumes: volumes.status(), now: env.clock.now(), isPosted: false };
     },
     decide: decideNodeReportStep,
-    actions: reporterActions(env.kube, volumes),
+    actions: reporterActions(env.kube, volumes, onStored),
   });
   controller.wake(key);
-  return { wake: () => controller.wake(key), stop: () => controller.stop() };
+  return { wake: () => controller.wake(key), stored: () => stored, stop: () => controller.stop() };
 }
 
 function reporterActions(
   kube: KubeClient,
   volumes: Pick<NodeVolumes, "markReportedInUse">,
+  onStored: (node: Stored<Node> | undefined) => void,
 ): Actions<NodeObservation, NodeReportStep> {
   return {
     async createNode({ node }, _observed, { signal }) {
@@ -84,7 +93,8 @@ function reporterActions(
       const node = await kube.patch(resources.nodes, ref, patch, { subresource: "status", signal });
       return { observed: { ...observed, node, isPosted: true } };
     },
-    markReportedInUse({ volumesInUse }) {
+    markReportedInUse({ volumesInUse }, { node }) {
+      onStored(node);
       volumes.markReportedInUse(volumesInUse);
       return { requeueAfterMs: statusPeriodMs };
     },

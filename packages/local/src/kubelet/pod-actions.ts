@@ -24,6 +24,7 @@ import { environmentFrom, readEnvironmentSources } from "./container-environment
 import { specGraceMs } from "./container-plan.ts";
 import type { NodePod, PodObservation, PodPass, PodStep } from "./decide-pod-step.ts";
 import { isWanted, podByUID } from "./node-pods.ts";
+import type { NodeShutdown } from "./node-shutdown.ts";
 import { PodSpecError } from "./pod-spec-error.ts";
 import type { Probes } from "./probes.ts";
 import { type PodContainer, runHandler } from "./run-probe.ts";
@@ -41,6 +42,7 @@ export interface PodParts {
   readonly network: ProbeNetwork;
   readonly events: EventRecorder;
   readonly pods: Informer<Pod>;
+  readonly shutdown: Pick<NodeShutdown, "forPods">;
   readonly logDir: string;
 }
 
@@ -172,7 +174,7 @@ async function startContainer(
 
 /** The containers as they are now, and the pod, which may have changed: what follows is decided on them. */
 async function readState(
-  { runtime, pods, clock, probes }: PodParts,
+  { runtime, pods, clock, probes, shutdown }: PodParts,
   observed: PodObservation,
   signal: AbortSignal,
 ): Promise<Next<PodObservation>> {
@@ -182,7 +184,10 @@ async function readState(
   const pod = podByUID(pods, uid);
   if (pod === undefined) return observeAgain;
   const { start: _, ...pass } = observed.pass;
-  return { observed: { pod, containers, verdicts: probes.verdicts(uid), now: clock.now(), pass } };
+  const verdicts = probes.verdicts(uid);
+  return {
+    observed: { pod, containers, verdicts, now: clock.now(), shutdown: shutdown.forPods(), pass },
+  };
 }
 
 /** Ends what runs of the pod, looks how it has ended, and forgets it. */
@@ -231,14 +236,15 @@ async function stopWithHook(
 
 /** The pod may have changed by the time that its volumes are mounted: what follows is decided on what it is then. */
 async function waitForVolumes(
-  { pods, volumes, waits }: PodParts,
+  { pods, volumes, waits, shutdown }: PodParts,
   pod: Stored<Pod>,
   observed: PodObservation,
   signal: AbortSignal,
 ): Promise<Next<PodObservation>> {
   const { uid } = pod.metadata;
-  // A deletion that came before the wait began does not interrupt it.
-  if (!isWanted(pods, uid)) return observeAgain;
+  // A deletion or a shutdown that came before the wait began does not interrupt it.
+  const group = observed.pod === undefined ? undefined : observed.shutdown?.group;
+  if (!isWanted(pods, uid) || shutdown.forPods()?.group !== group) return observeAgain;
   try {
     if (!(await waits.mounted(pod, signal))) return observeAgain;
   } catch (error) {
@@ -246,7 +252,8 @@ async function waitForVolumes(
   }
   const current = podByUID(pods, uid);
   if (current === undefined) return observeAgain;
-  return passed(observed, { mount: { mounted: volumes.mountedVolumes(uid) } }, { pod: current });
+  const read = { pod: current, shutdown: shutdown.forPods() };
+  return passed(observed, { mount: { mounted: volumes.mountedVolumes(uid) } }, read);
 }
 
 /** Another pod of that name by now, or none: the status of ours is of no use. */

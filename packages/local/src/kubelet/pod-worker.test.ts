@@ -15,6 +15,7 @@ import { afterEach, expect, test } from "vitest";
 import type { ContainerConfig, ContainerState, ExecRequest, PodRuntime } from "../containers/pod-runtime.ts";
 import { noProbeNetwork } from "../containers/probe-network.ts";
 import { startNodePods } from "./node-pods.ts";
+import { NodeShutdown } from "./node-shutdown.ts";
 import { startPodWorker } from "./pod-worker.ts";
 
 const { signal } = new AbortController();
@@ -32,6 +33,7 @@ class TestNode {
   /** What a program beside a container ends with. */
   execExitCode = 0;
   areVolumesGone = true;
+  readonly shutdown = new NodeShutdown(this.env.clock);
   #mount = () => {};
 
   async createPod(spec: Partial<PodSpec> = {}): Promise<string> {
@@ -69,7 +71,7 @@ class TestNode {
     const network = noProbeNetwork;
     const worker = startPodWorker(
       { ...env, kube, runtime, network },
-      { volumes, events, pods, logDir: "/logs" },
+      { volumes, events, pods, shutdown: this.shutdown, logDir: "/logs" },
     );
     components.push(events, pods, worker);
   }

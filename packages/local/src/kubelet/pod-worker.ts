@@ -23,6 +23,7 @@ import type { PodRuntime } from "../containers/pod-runtime.ts";
 import type { ProbeNetwork } from "../containers/probe-network.ts";
 import { decidePodStep, type PodObservation } from "./decide-pod-step.ts";
 import { deletingPods, isWanted, podByUID } from "./node-pods.ts";
+import type { NodeShutdown } from "./node-shutdown.ts";
 import { type PodParts, podActions } from "./pod-actions.ts";
 import { type Probes, startProbes } from "./probes.ts";
 import { VolumeWaits } from "./volume-waits.ts";
@@ -41,6 +42,8 @@ export interface PodWorkerOptions {
   readonly events: EventRecorder;
   /** The pods of the node, from `startNodePods`. */
   readonly pods: Informer<Pod>;
+  /** How far the shutdown of the node has come. */
+  readonly shutdown: Pick<NodeShutdown, "forPods">;
   /** Where containers' output goes. */
   readonly logDir: string;
 }
@@ -49,6 +52,8 @@ export interface PodWorkerOptions {
 export interface PodWorker extends Component {
   /** Looks again at the pods whose deletion waits for their volumes. */
   wakeDeleting(): void;
+  /** Looks again at all pods, and ends their waits for volumes: the node shuts down. */
+  wakeAll(): void;
 }
 
 /**
@@ -56,11 +61,12 @@ export interface PodWorker extends Component {
  * looks at the one that changed. `stop` leaves containers running.
  */
 export function startPodWorker(env: PodWorkerEnv, options: PodWorkerOptions): PodWorker {
-  const { pods, events } = options;
+  const { pods, events, volumes } = options;
+  const waits = new VolumeWaits(env.clock, volumes);
   const scope = new ComponentScope((error) => env.logger.error("pod worker failed", { error }));
   let onVerdict: (podUID: string) => void = () => {};
   const probes = startProbes(env, { pods, events, onVerdict: (podUID) => onVerdict(podUID) });
-  const controller = startPodController(env, options, probes);
+  const controller = startPodController(env, options, probes, waits);
   onVerdict = (podUID) => controller.wake(podUID);
   scope.own(probes, controller);
   scope.spawn(async (signal) => {
@@ -70,14 +76,24 @@ export function startPodWorker(env: PodWorkerEnv, options: PodWorkerOptions): Po
     wakeDeleting() {
       for (const podUID of deletingPods(pods)) controller.wake(podUID);
     },
+    wakeAll() {
+      for (const { metadata } of pods.list()) {
+        waits.interrupt(metadata.uid);
+        controller.wake(metadata.uid);
+      }
+    },
     stop: () => scope.stop(),
   };
 }
 
-function startPodController(env: PodWorkerEnv, options: PodWorkerOptions, probes: Probes): Controller {
+function startPodController(
+  env: PodWorkerEnv,
+  options: PodWorkerOptions,
+  probes: Probes,
+  waits: VolumeWaits,
+): Controller {
   const { volumes, pods } = options;
   const { clock, kube, runtime, network } = env;
-  const waits = new VolumeWaits(clock, volumes);
   const parts: PodParts = { ...options, clock, kube, runtime, network, waits, probes };
   return startController(env, {
     name: "kubelet-pods",
@@ -111,7 +127,7 @@ function podsOfNode(pods: Informer<Pod>, volumes: Pick<NodeVolumes, "setPods">, 
 }
 
 async function observePod(
-  { clock, runtime, pods, probes }: PodParts,
+  { clock, runtime, pods, probes, shutdown }: PodParts,
   podUID: string,
   signal: AbortSignal,
 ): Promise<PodObservation> {
@@ -120,5 +136,6 @@ async function observePod(
   // Read after the state: a pod that has just been deleted is not to be started.
   const pod = podByUID(pods, podUID);
   if (pod === undefined) return { pod };
-  return { pod, containers, verdicts: probes.verdicts(podUID), now: clock.now(), pass: {} };
+  const verdicts = probes.verdicts(podUID);
+  return { pod, containers, verdicts, now: clock.now(), shutdown: shutdown.forPods(), pass: {} };
 }

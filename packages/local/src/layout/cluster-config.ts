@@ -31,6 +31,10 @@ export interface ClusterConfig {
   readonly recordsDriverCalls?: true;
   /** The controllers do what Kubernetes 1.20 is recorded to do where ours deliberately differ. */
   readonly compat?: "kubernetes-1.20";
+  /** A node that is stopped shuts down gracefully, within this time in seconds; left out: its pods run on. */
+  readonly shutdownGracePeriod?: number;
+  /** The part of it, in seconds, that is kept for critical pods; default 0. */
+  readonly shutdownGracePeriodCriticalPods?: number;
 }
 
 /** A driver of the user. */
@@ -112,6 +116,8 @@ export function clusterConfig(
       | "port"
       | "attachLimit"
       | "compat"
+      | "shutdownGracePeriod"
+      | "shutdownGracePeriodCriticalPods"
       | "plugins"
       | "withoutInTreePlugins"
       | "ownDriver"
@@ -137,5 +143,20 @@ export function clusterConfig(
     ...(options.ownDriver === undefined ? {} : { ownDriver: options.ownDriver }),
     ...(options.recordsDriverCalls === true ? { recordsDriverCalls: true } : {}),
     ...(options.compat === undefined ? {} : { compat: options.compat }),
+    ...(options.shutdownGracePeriod === undefined
+      ? {}
+      : { shutdownGracePeriod: options.shutdownGracePeriod }),
+    ...(options.shutdownGracePeriodCriticalPods === undefined
+      ? {}
+      : { shutdownGracePeriodCriticalPods: options.shutdownGracePeriodCriticalPods }),
   };
+}
+
+/** How long a node may take to shut down, in milliseconds; undefined: its pods run on when its agent stops. */
+export function shutdownPeriodsOf({
+  shutdownGracePeriod: total = 0,
+  shutdownGracePeriodCriticalPods: critical = 0,
+}: ClusterConfig): { readonly totalMs: number; readonly criticalPodsMs: number } | undefined {
+  if (total <= 0) return undefined;
+  return { totalMs: 1000 * total, criticalPodsMs: 1000 * Math.min(critical, total) };
 }

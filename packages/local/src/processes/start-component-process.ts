@@ -22,7 +22,7 @@ import type { MakeInTreePlugins } from "../components/make-in-tree-plugins.ts";
 import { startNodeAgent } from "../components/node-agent.ts";
 import { httpProbeNetwork } from "../containers/http-probe-network.ts";
 import { createProcessPodRuntime } from "../containers/process-pod-runtime.ts";
-import { type ClusterConfig, driverNames } from "../layout/cluster-config.ts";
+import { type ClusterConfig, driverNames, shutdownPeriodsOf } from "../layout/cluster-config.ts";
 import { type ClusterLayout, clusterLayout } from "../layout/cluster-layout.ts";
 import { driverCallWriter } from "../layout/driver-calls.ts";
 import { controllerPlace } from "../layout/driver-command.ts";
@@ -219,6 +219,7 @@ function driverSource({ env, layout, config, host }: ProcessContext, place: stri
 async function startNode(context: ProcessContext): Promise<StartedProcess> {
   const { env, layout, config, host } = context;
   const node = nodeOf(context);
+  const shutdown = shutdownPeriodsOf(config);
   const runtime = createProcessPodRuntime({ ...env, host }, { stateDir: layout.podStateDir(node.name) });
   const agent = startNodeAgent(
     {
@@ -243,6 +244,7 @@ async function startNode(context: ProcessContext): Promise<StartedProcess> {
       ...(await inTreePluginsOf(config)),
       ebsLimit: config.attachLimit,
       flexVolumeDir: layout.flexVolumeDir,
+      ...(shutdown === undefined ? {} : { shutdown }),
     },
   );
   return running(agent);

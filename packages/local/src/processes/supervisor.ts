@@ -33,6 +33,8 @@ export interface ProcessSpec {
   readonly argv: readonly string[];
   readonly pidFile: string;
   readonly logFile: string;
+  /** How long it may take to end after SIGTERM, in milliseconds; default 5000. */
+  readonly killAfterMs?: number;
 }
 
 /** The contents of a pid file. */
@@ -65,7 +67,7 @@ const helpersWithinMs = 5000;
 
 /**
  * Starts a supervisor of no process yet. `stop` ends the processes one after the other, the last started first, each with
- * SIGTERM and, five seconds later, SIGKILL.
+ * SIGTERM and, once its time to end is over, SIGKILL.
  */
 export function startSupervisor(env: SupervisorEnv): Supervisor {
   const tasks: { readonly spec: ProcessSpec; readonly group: TaskGroup; readonly health: Health }[] = [];
@@ -110,7 +112,7 @@ async function keepRunning(
     let ended: string;
     try {
       const child = startProcess(spec, restarts);
-      ended = await exitOf(env, child, signal);
+      ended = await exitOf(env, child, spec.killAfterMs ?? killAfterMs, signal);
       if (child.pid !== undefined) await helpersEnd(env, child.pid);
       rmSync(spec.pidFile, { force: true });
     } catch (error) {
@@ -171,7 +173,12 @@ function endGroup(pid: number): void {
 }
 
 /** Resolves when the process has ended; ends it (SIGTERM, then SIGKILL) when `signal` aborts. */
-async function exitOf(env: SupervisorEnv, child: ChildProcess, signal: AbortSignal): Promise<string> {
+async function exitOf(
+  env: SupervisorEnv,
+  child: ChildProcess,
+  mostMs: number,
+  signal: AbortSignal,
+): Promise<string> {
   const exited = new Promise<string>((resolve) => {
     if (child.pid === undefined) return resolve("could not be started");
     child.on("exit", (code, by) => resolve(by === null ? `exit code ${code}` : by));
@@ -179,7 +186,7 @@ async function exitOf(env: SupervisorEnv, child: ChildProcess, signal: AbortSign
   let kill: { cancel(): void } | undefined;
   const end = () => {
     child.kill("SIGTERM");
-    kill = env.clock.timer(killAfterMs, () => child.kill("SIGKILL"));
+    kill = env.clock.timer(mostMs, () => child.kill("SIGKILL"));
   };
   if (signal.aborted) end();
   else signal.addEventListener("abort", end, { once: true });
