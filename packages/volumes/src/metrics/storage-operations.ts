@@ -21,7 +21,7 @@ export type MeasuredOperation =
   | "volume_fs_resize";
 
 /** What an operation was done to. */
-export interface MeasuredVolume {
+interface MeasuredVolume {
   /** As `volumePluginLabel` says it. */
   readonly plugin: string;
   /** The volume is written for an in-tree plugin, and CSI serves it. */
@@ -40,7 +40,7 @@ export interface StorageOperations {
     startedAtMs: number,
     status: OperationStatus,
   ): void;
-  /** Runs the operation and measures it. One that `signal` ended is not counted: whoever ran it stops. */
+  /** Runs the operation and measures it. One that `signal` ended is not counted: its component stops. */
   measure<T>(
     operation: MeasuredOperation,
     volume: MeasuredVolume,
