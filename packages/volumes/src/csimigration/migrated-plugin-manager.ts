@@ -80,11 +80,18 @@ function inTreePluginOf(spec: VolumeSpec): string | undefined {
 export function translateInTreeSpecToCSI(spec: VolumeSpec, podNamespace: string): VolumeSpec {
   try {
     if (spec.persistentVolume !== undefined) {
-      return { ...spec, persistentVolume: translateInTreePVToCSI(spec.persistentVolume) as PersistentVolume };
+      const translated = translateInTreePVToCSI(spec.persistentVolume) as PersistentVolume;
+      return { ...spec, persistentVolume: translated, isMigrated: true };
     }
     if (spec.volume !== undefined) {
       const translated = translateInTreeInlineVolumeToCSI(spec.volume, podNamespace) as PersistentVolume;
-      return { persistentVolume: translated, readOnly: spec.readOnly, inlineVolumeSpecForCsiMigration: true };
+      const { readOnly } = spec;
+      return {
+        persistentVolume: translated,
+        readOnly,
+        inlineVolumeSpecForCsiMigration: true,
+        isMigrated: true,
+      };
     }
   } catch (error) {
     throw new SpecTranslationError(`volume "${specName(spec)}" cannot be translated to CSI`, {

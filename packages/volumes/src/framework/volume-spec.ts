@@ -12,6 +12,8 @@ export interface VolumeSpec {
   readonly readOnly: boolean;
   /** True only when `persistentVolume` was made by translating an inline in-tree volume. */
   readonly inlineVolumeSpecForCsiMigration: boolean;
+  /** True only when the spec was made by translating an in-tree one; for metrics alone. */
+  readonly isMigrated?: boolean;
 }
 
 /** A spec of an inline volume. */

@@ -17,6 +17,8 @@
 import { uncertainVolumesText } from "@longshore/storage";
 import type { UniqueVolumeName } from "../../framework/unique-volume-name.ts";
 import type { VolumeSpec } from "../../framework/volume-spec.ts";
+import type { CountedVolumes } from "../../metrics/counted-volumes.ts";
+import { volumePluginLabelOfName } from "../../metrics/volume-plugin-label.ts";
 import { inTreePluginOfIdentity, isProvisional, type VolumeIdentity } from "./volume-identity.ts";
 
 /** One volume on one node. */
@@ -77,10 +79,15 @@ export class ActualState {
   readonly #provisional = new Set<Attachment>();
   readonly #versions = new Map<string, Versions>();
   readonly #onDirty: (nodeName: string) => void;
+  readonly #counted: CountedVolumes | undefined;
 
-  /** @param onDirty called when the report of a node has changed */
-  constructor(onDirty: (nodeName: string) => void = () => {}) {
+  /**
+   * @param onDirty called when the report of a node has changed
+   * @param counted is given what comes and goes
+   */
+  constructor(onDirty: (nodeName: string) => void = () => {}, counted?: CountedVolumes) {
     this.#onDirty = onDirty;
+    this.#counted = counted;
   }
 
   get size(): number {
@@ -128,7 +135,9 @@ export class ActualState {
   }
 
   remove(attachment: Attachment): void {
-    if (!this.#byKey.delete(keyOf(attachment.nodeName, attachment.uniqueName))) return;
+    const key = keyOf(attachment.nodeName, attachment.uniqueName);
+    if (!this.#byKey.delete(key)) return;
+    this.#counted?.drop("actual_state_of_world", key);
     drop(this.#byIdentity, attachment.identity, attachment);
     drop(this.#byNode, attachment.nodeName, attachment);
     this.#provisional.delete(attachment);
@@ -206,7 +215,9 @@ export class ActualState {
       detachRequestedAtMs: undefined,
       changedIn: 0,
     };
-    this.#byKey.set(keyOf(entry.nodeName, entry.uniqueName), attachment);
+    const key = keyOf(entry.nodeName, entry.uniqueName);
+    this.#byKey.set(key, attachment);
+    this.#counted?.put("actual_state_of_world", key, volumePluginLabelOfName(entry.uniqueName));
     put(this.#byIdentity, entry.identity, attachment);
     put(this.#byNode, entry.nodeName, attachment);
     if (isProvisional(entry.identity)) this.#provisional.add(attachment);

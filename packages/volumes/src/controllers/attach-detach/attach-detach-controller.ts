@@ -22,6 +22,7 @@ import {
   type Controller,
   type ControllerEnv,
   createEventRecorder,
+  type KubeEnv,
   keyOf,
   type OwnWrites,
   type Priority,
@@ -44,6 +45,9 @@ import {
   createVolumePluginManager,
   type VolumePluginManager,
 } from "../../framework/volume-plugin-manager.ts";
+import { CountedVolumes } from "../../metrics/counted-volumes.ts";
+import { storageOperations } from "../../metrics/storage-operations.ts";
+import { volumePluginLabelOfName } from "../../metrics/volume-plugin-label.ts";
 import { ActualState } from "./actual-state.ts";
 import {
   type AttachDetachCaches,
@@ -192,6 +196,8 @@ class AttachDetachController implements Component {
     this.#cleanup.push(events);
     this.#caches.volumes.addIndex(cacheIndexes.volumesByIdentity, (pv) => identitiesOfVolume(migration, pv));
     this.#caches.volumes.addIndex(cacheIndexes.volumesByInTreeName, inTreeNameKeysOf);
+    const counted = new CountedVolumes(env.meter, "attachdetach_controller_total_volumes");
+    this.#cleanup.push({ stop: async () => counted.clear() });
     const isForced = forceDetachOnTimeout ?? compat !== undefined;
     const context: AttachDetachContext = {
       env,
@@ -202,9 +208,9 @@ class AttachDetachController implements Component {
       caches: this.#caches,
       plugins: await this.#createPlugins(migration),
       migration,
-      desired: new DesiredState(),
-      actual: new ActualState((name) => this.#controllers?.nodes.wake(name)),
-      operations: new DiskOperations(),
+      desired: new DesiredState(counted),
+      actual: new ActualState((name) => this.#controllers?.nodes.wake(name), counted),
+      operations: measuredOperations(env),
       pending: new PendingPods(),
       events,
       unlisted: new Map(),
@@ -256,6 +262,15 @@ function identityAmong(
   const named = identityOfName(migration, uniqueName);
   const [only] = known;
   return known.size === 1 && only !== undefined ? only : named;
+}
+
+/** Attaches and detaches from their start to their end, waits for the attacher of a driver included. */
+function measuredOperations(env: KubeEnv): DiskOperations {
+  const measured = storageOperations(env);
+  return new DiskOperations(({ kind, uniqueName, isMigrated, startedAtMs }, isDone) => {
+    const volume = { plugin: volumePluginLabelOfName(uniqueName), isMigrated };
+    measured.ended(`volume_${kind}`, volume, startedAtMs, isDone ? "success" : "fail-unknown");
+  });
 }
 
 /** The PVs of a disk and their claims. */

@@ -5,6 +5,8 @@
 import type { Pod, Stored } from "@longshore/kube";
 import type { UniqueVolumeName } from "../../framework/unique-volume-name.ts";
 import type { VolumeSpec } from "../../framework/volume-spec.ts";
+import type { CountedVolumes } from "../../metrics/counted-volumes.ts";
+import { volumePluginLabelOfName } from "../../metrics/volume-plugin-label.ts";
 import type { ClaimRef } from "./build-pod-volume.ts";
 import type { VolumeIdentity } from "./volume-identity.ts";
 
@@ -68,6 +70,12 @@ export class DesiredState {
   readonly #podsByNode = new Map<string, Set<string>>();
   /** Pods with volumes of which it is not known what to attach. */
   readonly #undecidedByNode = new Map<string, Set<string>>();
+  readonly #counted: CountedVolumes | undefined;
+
+  /** @param counted is given what comes to be wanted, and what is wanted no more */
+  constructor(counted?: CountedVolumes) {
+    this.#counted = counted;
+  }
 
   /** Replaces the volumes that a pod wants; undefined: none any more. */
   setPod(key: string, desired: DesiredPod | undefined): void {
@@ -186,6 +194,8 @@ export class DesiredState {
     if (volumes === undefined) this.#nodes.set(volume.nodeName, new Map([[volume.uniqueName, volume]]));
     else volumes.set(volume.uniqueName, volume);
     addTo(this.#disks, volume.identity, volume);
+    const label = volumePluginLabelOfName(volume.uniqueName);
+    this.#counted?.put("desired_state_of_world", countedKeyOf(volume), label);
   }
 
   #drop(volume: DesiredVolume): void {
@@ -193,7 +203,12 @@ export class DesiredState {
     volumes?.delete(volume.uniqueName);
     if (volumes?.size === 0) this.#nodes.delete(volume.nodeName);
     removeFrom(this.#disks, volume.identity, volume);
+    this.#counted?.drop("desired_state_of_world", countedKeyOf(volume));
   }
+}
+
+function countedKeyOf({ nodeName, uniqueName }: DesiredVolume): string {
+  return `${nodeName}\n${uniqueName}`;
 }
 
 function addTo<T>(index: Map<string, Set<T>>, at: string, value: T): void {

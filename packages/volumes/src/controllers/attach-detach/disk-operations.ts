@@ -45,6 +45,8 @@ export interface DiskOperation extends OperationScope {
   readonly uniqueName: string;
   /** What an attach attaches, and for which pods; they may go meanwhile. */
   readonly volume: DesiredVolume | undefined;
+  /** CSI does it to a volume that is written for an in-tree plugin, as far as that is known. */
+  readonly isMigrated: boolean;
   /** True for an attach that is the provider's first call for this volume and node. */
   readonly isFirst: boolean;
   /** Monotonic time of its start, in milliseconds. */
@@ -73,6 +75,12 @@ export class DiskOperations {
   readonly #underWay = new Map<VolumeIdentity, readonly DiskOperation[]>();
   readonly #failed = new Map<VolumeIdentity, readonly Failure[]>();
   readonly #diskOf = new Map<string, VolumeIdentity>();
+  readonly #onEnd: (operation: DiskOperation, isDone: boolean) => void;
+
+  /** @param onEnd called when an operation has ended; must not throw */
+  constructor(onEnd: (operation: DiskOperation, isDone: boolean) => void = () => {}) {
+    this.#onEnd = onEnd;
+  }
 
   /** Operations of the disk that are under way. */
   of(identity: VolumeIdentity): readonly DiskOperation[] {
@@ -100,7 +108,7 @@ export class DiskOperations {
     kind: OperationKind,
     scope: OperationScope,
     of: Pick<DiskOperation, "uniqueName" | "startedAtMs" | "attachmentName"> &
-      Partial<Pick<DiskOperation, "volume" | "isFirst">>,
+      Partial<Pick<DiskOperation, "volume" | "isMigrated" | "isFirst">>,
   ): DiskOperation {
     this.#keepFailures(
       scope.identity,
@@ -114,6 +122,7 @@ export class DiskOperations {
       uniqueName: of.uniqueName,
       // The desired volume loses its pods while one of them is looked at again: the outcome is still theirs to hear of.
       volume: of.volume && { ...of.volume, pods: new Map(of.volume.pods) },
+      isMigrated: of.isMigrated ?? false,
       isFirst: of.isFirst ?? false,
       startedAtMs: of.startedAtMs,
       attachmentName: of.attachmentName,
@@ -143,13 +152,13 @@ export class DiskOperations {
 
   /** The operation has succeeded. */
   succeed(operation: DiskOperation): void {
-    this.#end(operation);
+    this.#end(operation, true);
     this.#keepFailures(operation.identity, (failure) => !conflictsWith(failure.scope, operation));
   }
 
   /** The operation has failed. @returns milliseconds until it may be repeated */
   fail(operation: DiskOperation, nowMs: number): number {
-    this.#end(operation);
+    this.#end(operation, false);
     return this.refuse(operation.kind, operation, nowMs);
   }
 
@@ -178,8 +187,10 @@ export class DiskOperations {
     this.#failed.delete(identity);
   }
 
-  #end(operation: DiskOperation): void {
-    const rest = this.of(operation.identity).filter((one) => !isSame(one, operation));
+  #end(operation: DiskOperation, isDone: boolean): void {
+    const before = this.of(operation.identity);
+    const rest = before.filter((one) => !isSame(one, operation));
+    if (rest.length < before.length) this.#onEnd(operation, isDone);
     if (rest.length === 0) this.#underWay.delete(operation.identity);
     else this.#underWay.set(operation.identity, rest);
     if (operation.attachmentName !== undefined) this.#diskOf.delete(operation.attachmentName);

@@ -124,7 +124,7 @@ function specOfAttachment(
     const csi = inlineVolumeSpec.csi;
     const name = csi == null ? "" : `${csi.driver}-${csi.volumeHandle}`;
     const persistentVolume: PersistentVolume = { metadata: { name }, spec: inlineVolumeSpec };
-    return { persistentVolume, readOnly: false, inlineVolumeSpecForCsiMigration: true };
+    return { persistentVolume, readOnly: false, inlineVolumeSpecForCsiMigration: true, isMigrated: true };
   }
   const pv = persistentVolumeName == null ? undefined : context.caches.volumes.get(persistentVolumeName);
   return pv === undefined ? undefined : csiSpecOf(context.migration, specOfPersistentVolume(pv, false), "");

@@ -15,6 +15,7 @@ import {
 import { withDeadline } from "@longshore/runtime";
 import { storageResizerAnnotation } from "@longshore/storage";
 import { specOfPersistentVolume } from "../../framework/volume-spec.ts";
+import { storageOperations } from "../../metrics/storage-operations.ts";
 import type { ExpandObservation, ExpandStep } from "./decide-expand-step.ts";
 
 /** Most time of one call that grows a device, in milliseconds; a pass has more, so that it can report what took longer. */
@@ -71,14 +72,18 @@ function markResizing(env: KubeEnv): ExpandAction<"markResizing"> {
 }
 
 /** Asks the plugin for at least `to`; the same call again finds the device grown. */
-function expandDevice({ clock }: KubeEnv): ExpandAction<"expandDevice"> {
+function expandDevice(env: KubeEnv): ExpandAction<"expandDevice"> {
+  const measured = storageOperations(env);
   return async ({ from, to }, observed, { signal }) => {
     const { volume, expander } = observed;
     if (volume === undefined || expander.kind !== "in-tree") return settled;
     try {
       const spec = specOfPersistentVolume(volume, false);
-      const bytes = await withDeadline(clock, expandTimeoutMs, signal, (limited) =>
-        expander.plugin.expandVolumeDevice(spec, to.toBytes(), from.toBytes(), limited),
+      const { pluginName: plugin } = expander.plugin;
+      const bytes = await measured.measure("expand_volume", { plugin, isMigrated: false }, signal, () =>
+        withDeadline(env.clock, expandTimeoutMs, signal, (limited) =>
+          expander.plugin.expandVolumeDevice(spec, to.toBytes(), from.toBytes(), limited),
+        ),
       );
       // An exact size keeps the form that the claim has it in: 10Gi, not 10737418240.
       const size = bytes === to.toBytes() ? to : parseQuantity(bytes.toString());

@@ -124,7 +124,7 @@ function volumeWrites({
 }
 
 async function deleteDisk(
-  { env, provisioners, attempts }: PersistentVolumeContext,
+  { env, provisioners, attempts, measured }: PersistentVolumeContext,
   observed: DeletionObservation,
   signal: AbortSignal,
 ): Promise<{ readonly observed: DeletionObservation }> {
@@ -132,7 +132,10 @@ async function deleteDisk(
   try {
     const plugin = pluginOf(provisioners.plugins, volume);
     const deleter = deleterOf(plugin, volume);
-    await withDeadline(env.clock, providerTimeoutMs, signal, (limited) => deleter.delete(limited));
+    const { pluginName } = plugin;
+    await measured.measure("volume_delete", { plugin: pluginName, isMigrated: false }, signal, () =>
+      withDeadline(env.clock, providerTimeoutMs, signal, (limited) => deleter.delete(limited)),
+    );
     return { observed: { ...observed, isDeleted: true } };
   } catch (error) {
     if (signal.aborted) throw error;

@@ -8,6 +8,7 @@ import type {
   Pod,
   StorageClass,
 } from "@longshore/kube";
+import type { StorageOperations } from "../../metrics/storage-operations.ts";
 import type { AvailableVolumes } from "./available-volumes.ts";
 import type { OperationAttempts } from "./operation-attempts.ts";
 import type { Provisioners } from "./provisioner-choice.ts";
@@ -39,6 +40,7 @@ export interface PersistentVolumeContext {
   readonly events: EventRecorder;
   readonly wakes: Wakes;
   readonly attempts: OperationAttempts;
+  readonly measured: StorageOperations;
   readonly taken: TakenVolumes;
   /** Given to plugins. */
   readonly clusterName: string;

@@ -21,6 +21,7 @@ import {
 import { gateDependencyWarnings } from "../../csimigration/volume-gates.ts";
 import type { VolumePlugin } from "../../framework/volume-plugin.ts";
 import { createVolumePluginManager } from "../../framework/volume-plugin-manager.ts";
+import { storageOperations } from "../../metrics/storage-operations.ts";
 import { controllerVolumeHost } from "../controller-volume-host.ts";
 import { startClaimsController } from "./claims-controller.ts";
 import { startDeletionController } from "./deletion-controller.ts";
@@ -81,6 +82,7 @@ function startControllers(
     events,
     wakes: wakesOf(controllers),
     attempts: new OperationAttempts(env.clock),
+    measured: storageOperations(env),
     taken: new TakenVolumes(),
     clusterName: options.clusterName ?? "kubernetes",
     honorsReclaimPolicy: options.compat === undefined && options.gates.enabled("HonorPVReclaimPolicy"),

@@ -17,6 +17,9 @@
  */
 import type { Pod, Stored } from "@longshore/kube";
 import { type Component, KeyedLock, stopAll, TaskGroup } from "@longshore/runtime";
+import { type CountedState, CountedVolumes } from "../../metrics/counted-volumes.ts";
+import { storageOperations } from "../../metrics/storage-operations.ts";
+import { volumePluginLabel } from "../../metrics/volume-plugin-label.ts";
 import { type ActualChange, ActualState } from "./actual-state.ts";
 import { DesiredState, type DesiredVolume } from "./desired-state.ts";
 import { LeftoverController } from "./leftovers/leftover-controller.ts";
@@ -70,11 +73,13 @@ export class VolumeManager implements ManagedVolumes, Component {
   readonly #volumeController: VolumeController;
   readonly #leftoverController: LeftoverController;
   readonly #tasks: TaskGroup;
+  readonly #counted: CountedVolumes;
   #isRestored = false;
 
   constructor(env: VolumeManagerEnv, options: VolumeManagerOptions) {
     this.#env = env;
     this.#options = options;
+    this.#counted = new CountedVolumes(env.meter, "volume_manager_total_volumes");
     const hasAddedPods = () => this.#podController.hasAddedPods;
     const shared = { ...env, ...options, ...this.#states, places: this.#places, hasAddedPods };
     this.#podController = new PodController({
@@ -90,6 +95,7 @@ export class VolumeManager implements ManagedVolumes, Component {
       ...shared,
       sizes: new VolumeSizes(env.random),
       republications: new Republications(env.random),
+      measured: storageOperations(env),
       isReportedInUse: (uniqueName) => this.#reported.has(uniqueName),
       onOperationEnd: (podUID) => this.#operationEnded(podUID),
     });
@@ -115,6 +121,7 @@ export class VolumeManager implements ManagedVolumes, Component {
 
   async stop(): Promise<void> {
     await stopAll([this.#tasks, this.#podController, this.#volumeController, this.#leftoverController]);
+    this.#counted.clear();
   }
 
   setPods(pods: readonly Stored<Pod>[]): void {
@@ -247,7 +254,9 @@ export class VolumeManager implements ManagedVolumes, Component {
     this.#emit({ uniqueName: undefined, origin: undefined });
   }
 
-  #desiredChanged({ uniqueName, origin, pods }: DesiredVolume): void {
+  #desiredChanged({ uniqueName, origin, plugin, pods }: DesiredVolume): void {
+    const [pod] = pods.values();
+    this.#count("desired_state_of_world", uniqueName, pod && volumePluginLabel(plugin.pluginName, pod.spec));
     this.#states.mounts.keepOnly(uniqueName, pods);
     this.#wakeVolume(uniqueName);
     this.#leftoverController.wake();
@@ -255,12 +264,21 @@ export class VolumeManager implements ManagedVolumes, Component {
   }
 
   #actualChanged({ uniqueName, origin, podUID }: ActualChange): void {
+    const volume = this.#states.actual.get(uniqueName);
+    const label = volume && volumePluginLabel(volume.plugin.pluginName, volume.spec);
+    this.#count("actual_state_of_world", uniqueName, label);
     this.#emit({ uniqueName, origin });
     if (podUID === undefined) return;
     this.#waits.changed(podUID);
     if (!this.#isRestored) return;
     this.#leftoverController.wake();
     if (!this.#states.actual.hasPod(podUID)) this.#podController.wake(podUID);
+  }
+
+  /** @param label undefined: the volume is in the state no more */
+  #count(state: CountedState, uniqueName: string, label: string | undefined): void {
+    if (label === undefined) this.#counted.drop(state, uniqueName);
+    else this.#counted.put(state, uniqueName, label);
   }
 
   #podDecided(podUID: string): void {

@@ -213,6 +213,7 @@ function beginAttach(
   return context.operations.begin("attach", scopeOf(volume), {
     uniqueName,
     volume,
+    isMigrated: volume.spec.isMigrated === true,
     isFirst: attachment?.asked === false,
     attachmentName,
     startedAtMs: context.env.clock.monotonicMs(),

@@ -83,6 +83,7 @@ function underWay(fields: Partial<DiskOperation>, of: Partial<ObservedOperation>
       kind: "attach",
       uniqueName: csiName,
       volume: undefined,
+      isMigrated: false,
       isFirst: false,
       startedAtMs: nowMs - 1_000,
       attachmentName: "csi-1",

@@ -217,7 +217,9 @@ function beginDetach(
       .add(1, { reason: force });
   }
   const startedAtMs = context.env.clock.monotonicMs();
-  return context.operations.begin("detach", scopeOf(attachment), { uniqueName, startedAtMs, attachmentName });
+  const isMigrated = attachment.spec?.isMigrated === true;
+  const of = { uniqueName, startedAtMs, attachmentName, isMigrated };
+  return context.operations.begin("detach", scopeOf(attachment), of);
 }
 
 function nameOf({ volumeName, nodeName }: Attachment): string | undefined {

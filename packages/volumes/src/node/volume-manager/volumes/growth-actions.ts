@@ -19,6 +19,7 @@ import type { DesiredPod, DesiredVolume } from "../desired-state.ts";
 import type { GrowthStep } from "./decide-growth-step.ts";
 import type { ObservedVolume, VolumeStep } from "./decide-volume-step.ts";
 import { expandOnNode } from "./expand-on-node.ts";
+import { measureEnd } from "./measure-end.ts";
 import type { VolumeActionsEnv } from "./volume-actions-env.ts";
 import { VolumeOperationError } from "./volume-places.ts";
 import { wholeVolume } from "./volume-records.ts";
@@ -116,9 +117,10 @@ async function grownSize(
 async function growInUse(
   env: VolumeActionsEnv,
   { volume, pod, mount, size }: GrowInUse,
-  { actual }: ObservedVolume,
+  observed: ObservedVolume,
   { key, signal }: Pass,
 ): Promise<void> {
+  const { actual } = observed;
   // It may have been unmounted, or its pod may have gone, since that was observed.
   if (actual === undefined || env.desired.podOf(key, mount.podUID) === undefined) return;
   // A pod that goes meanwhile is not forgotten while the driver works at its mount.
@@ -136,6 +138,7 @@ async function growInUse(
     if (growth === "refused") env.sizes.refused(key);
     else if (growth === "grown") env.sizes.lookLater(key, env.clock.monotonicMs());
     else throw new VolumeOperationError(`plugin ${volume.plugin.pluginName} did not grow the volume`);
+    measureEnd(env, observed, "volume_fs_resize", "success");
   } catch (error) {
     signal.throwIfAborted();
     if (!giveUp.aborted) emitFailure(env, pod, errorChain(error));

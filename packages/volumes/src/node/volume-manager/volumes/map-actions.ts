@@ -19,6 +19,7 @@ import {
   unmapByName,
 } from "./device-maps.ts";
 import { expandOnNode } from "./expand-on-node.ts";
+import { measureEnd } from "./measure-end.ts";
 import { checkPlacement, waitForDevice } from "./mount-actions.ts";
 import type { VolumeActionsEnv } from "./volume-actions-env.ts";
 import {
@@ -48,7 +49,10 @@ export function mapActions(
     setUpDevice: step(setUpDevice),
     mapForPod: step(mapForPod),
     growMapped: step(growMapped),
-    finishMap: (_step, { map }) => finishMap(env, map),
+    finishMap(_step, observed) {
+      measureEnd(env, observed, "map_volume", "success");
+      return finishMap(env, observed.map);
+    },
     unmapForPod: ({ pod }, observed, pass) => unmapForPod(env, pod, observed, pass),
     unmapDevice: ({ volume }, observed, pass) => unmapDevice(env, volume, observed, pass),
   };
@@ -228,6 +232,7 @@ async function unmapForPod(
     return { observed: { ...observed, failed: { operation: "unmap_volume", subject: podUID, error } } };
   }
   env.records.succeeded(key, podUID);
+  measureEnd(env, observed, "unmap_volume", "success");
   env.actual.markPodUnmounted(key, podUID);
   if (env.actual.get(key)?.pods.size === 0) env.sizes.forget(key);
   return observeAgain;
@@ -259,6 +264,7 @@ async function unmapDevice(
     return { observed: { ...observed, failed: { operation: "unmap_device", subject: wholeVolume, error } } };
   }
   env.records.succeeded(uniqueName, wholeVolume);
+  measureEnd(env, observed, "unmap_device", "success");
   env.actual.markDeviceUnmounted(uniqueName);
   return observeAgain;
 }

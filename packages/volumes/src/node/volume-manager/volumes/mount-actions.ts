@@ -14,6 +14,7 @@ import type { MapProgress } from "./decide-map-step.ts";
 import type { MountProgress, MountStep } from "./decide-mount-step.ts";
 import type { ObservedVolume, VolumeStep } from "./decide-volume-step.ts";
 import { expandOnNode } from "./expand-on-node.ts";
+import { measureEnd } from "./measure-end.ts";
 import { mounterArgsOf } from "./mounter-args.ts";
 import { getNode, type VolumeActionsEnv } from "./volume-actions-env.ts";
 import {
@@ -46,7 +47,10 @@ export function mountActions(
     growStaged: step(growStaged),
     mountForPod: step(mountForPod),
     growMounted: step(growMounted),
-    finishMount: (_step, { mount }) => finishMount(env, mount),
+    finishMount(_step, observed) {
+      measureEnd(env, observed, "volume_mount", "success");
+      return finishMount(env, observed.mount);
+    },
   };
 }
 

@@ -5,6 +5,7 @@
  */
 import { type Actions, type Next, observeAgain, type Pass } from "@longshore/kube";
 import type { ObservedVolume, VolumeStep } from "./decide-volume-step.ts";
+import { measureEnd } from "./measure-end.ts";
 import { mounterArgsOf } from "./mounter-args.ts";
 import type { VolumeActionsEnv } from "./volume-actions-env.ts";
 import { podMountKey } from "./volume-places.ts";
@@ -34,6 +35,7 @@ async function republish(
     const args = { ...mounterArgsOf(pod), isMounted: true };
     await env.places.run(podMountKey(volume.plugin, podUID, volumeName), () => mounter.setUp(args, signal));
     env.records.succeeded(key, podUID);
+    measureEnd(env, observed, "volume_mount", "success");
     env.republications.setUp(key, podUID, env.clock.monotonicMs(), mounter.setUpAgainMs?.());
     return observeAgain;
   } catch (error) {

@@ -1,6 +1,7 @@
 /** What the actions on volumes work with. */
 import { type EventRecorder, type KubeClient, type Node, resources } from "@longshore/kube";
 import type { KeyedLock, RuntimeEnv } from "@longshore/runtime";
+import type { StorageOperations } from "../../../metrics/storage-operations.ts";
 import type { ActualState } from "../actual-state.ts";
 import type { DesiredState } from "../desired-state.ts";
 import type { NodePods } from "../pods/node-pods.ts";
@@ -22,6 +23,7 @@ export interface VolumeActionsEnv extends RuntimeEnv, VolumePlaces {
   readonly pods: NodePods;
   readonly paths: VolumePaths;
   readonly records: VolumeRecords;
+  readonly measured: StorageOperations;
   readonly mounts: MountsInFlight;
   readonly remounts: Remounts;
   readonly sizes: VolumeSizes;

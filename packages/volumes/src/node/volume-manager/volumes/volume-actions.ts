@@ -22,6 +22,7 @@ import {
 } from "./decide-volume-step.ts";
 import { growthActions } from "./growth-actions.ts";
 import { mapActions } from "./map-actions.ts";
+import { measureEnd, operationInMetrics } from "./measure-end.ts";
 import { mountActions } from "./mount-actions.ts";
 import { republishActions } from "./republish-actions.ts";
 import { getNode, type VolumeActionsEnv } from "./volume-actions-env.ts";
@@ -35,7 +36,10 @@ export function volumeActions(env: VolumeActionsEnv): Actions<ObservedVolume, Vo
     ...mapActions(env),
     ...growthActions(env),
     ...republishActions(env),
-    recordFailure: ({ failed }, { desired }, { key }) => recordFailure(env, key, failed, desired),
+    recordFailure({ failed }, observed, { key }) {
+      measureEnd(env, observed, operationInMetrics(failed.operation), "fail-unknown");
+      return recordFailure(env, key, failed, observed.desired);
+    },
     verifyAttached: ({ volume, spec }, observed, pass) =>
       verifyAttached(env, { volume, spec }, observed, pass),
     scheduleLook({ atMs }, _observed, { key }) {
@@ -132,6 +136,7 @@ async function verifyAttached(
     });
     const { plugin, attachable } = volume;
     // While no pod wants it, the migration does not count it as about to be here.
+    if (devicePath !== undefined) measureEnd(env, observed, "verify_controller_attached_volume", "success");
     if (devicePath !== undefined && env.desired.get(uniqueName) !== undefined)
       env.actual.markAttached({ uniqueName, spec, plugin, attachable, origin }, devicePath);
     return observeAgain;
@@ -183,6 +188,7 @@ async function unmountForPod(
     return failing(observed, pass, { operation: "volume_unmount", subject: podUID, error });
   }
   env.records.succeeded(key, podUID);
+  measureEnd(env, observed, "volume_unmount", "success");
   env.actual.markPodUnmounted(key, podUID);
   env.republications.forget(key, podUID);
   if (env.actual.get(key)?.pods.size === 0) env.sizes.forget(key);
@@ -211,6 +217,7 @@ async function unmountDevice(
     return failing(observed, pass, { operation: "unmount_device", subject: wholeVolume, error });
   }
   env.records.succeeded(uniqueName, wholeVolume);
+  measureEnd(env, observed, "unmount_device", "success");
   env.actual.markDeviceUnmounted(uniqueName);
   return observeAgain;
 }

@@ -1,0 +1,34 @@
+/** How many volumes are wanted, and how many there are. Source: docs/behaviour/node-agent.md 10, docs/behaviour/controllers.md A11. */
+import type { Meter } from "@longshore/runtime";
+import { CountedGauge } from "./counted-gauge.ts";
+
+/** Of which state a volume is counted. */
+export type CountedState = "desired_state_of_world" | "actual_state_of_world";
+
+/** Counts volumes by plugin and state. */
+export class CountedVolumes {
+  readonly #gauge: CountedGauge;
+
+  /** @param name of the metric: `volume_manager_total_volumes` or `attachdetach_controller_total_volumes` */
+  constructor(meter: Meter, name: string) {
+    this.#gauge = new CountedGauge(meter, name, {
+      help: "Number of volumes in the desired and in the actual state",
+      labels: ["plugin_name", "state"],
+    });
+  }
+
+  /** The volume is in the state. @param pluginLabel as `volumePluginLabel` says it */
+  put(state: CountedState, key: string, pluginLabel: string): void {
+    this.#gauge.put(`${state} ${key}`, { plugin_name: pluginLabel, state });
+  }
+
+  /** The volume is in the state no more. */
+  drop(state: CountedState, key: string): void {
+    this.#gauge.drop(`${state} ${key}`);
+  }
+
+  /** Leaves no value behind. */
+  clear(): void {
+    this.#gauge.clear();
+  }
+}
