@@ -119,6 +119,11 @@ describe.each(versions)("kubectl %s", (version) => {
     await ok(["wait", "--for=condition=Ready", `pod/${pod}`, "--timeout=60s"]);
     await cluster.until("it has begun", async () => (await ok(["logs", pod])) === "first\nsecond\n");
     expect(await ok(["logs", pod, "--tail=1"])).toBe("second\n");
+    const stamped = await ok(["logs", pod, "--timestamps", "--since=1h"]);
+    expect(stamped).toMatch(/^(\S+Z) first\n(\S+Z) second\n$/);
+    const [first = ""] = stamped.split(" ");
+    expect(Math.abs(Date.now() - Date.parse(first))).toBeLessThan(600_000);
+    expect(await ok(["logs", pod, "--since-time=2100-01-01T00:00:00Z"])).toBe("");
     expect((await kubectl(["logs", pod, "--previous"])).err).toContain("previous terminated container");
 
     const follow = await start(["logs", "-f", pod]);

@@ -11,6 +11,8 @@ export interface SubresourceInfo {
   readonly group?: string;
   readonly version?: string;
   readonly verbs: readonly string[];
+  /** A node answers, before the registry is asked (`http-node-proxy.ts`): discovery alone names it. */
+  readonly isOfNode?: true;
 }
 
 /** Translates between the stored form of a kind and the form of a version. Pure; apiVersion and kind are set by others. */

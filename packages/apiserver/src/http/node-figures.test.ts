@@ -58,6 +58,17 @@ describe("stats/summary through nodes/NAME/proxy", () => {
     expect(asked).toEqual(["GET /stats/summary?x=1"]);
   });
 
+  it("is named by discovery, as the sub-resources of a pod that a node answers", async () => {
+    const { resources: found } = JSON.parse((await get("/api/v1")).text);
+    const kindOf = (wanted: string) => found.find(({ name }: { name: string }) => name === wanted)?.kind;
+    expect(["nodes/proxy", "pods/attach", "pods/exec", "pods/portforward"].map(kindOf)).toEqual([
+      "NodeProxyOptions",
+      "PodAttachOptions",
+      "PodExecOptions",
+      "PodPortForwardOptions",
+    ]);
+  });
+
   it("needs the right to get nodes/proxy", async () => {
     const refused = await get(summary, jane);
     expect(refused.status).toBe(403);

@@ -119,6 +119,7 @@ export function pathsOf(
     };
   }
   for (const [name, as] of Object.entries(kind.subresources ?? {})) {
+    if (as.isOfNode === true) continue;
     const other = {
       group: as.group ?? gvk.group,
       version: as.version ?? gvk.version,

@@ -44,5 +44,6 @@ function verbsOfSubresource(of: Kind, subresource: string): readonly Verb[] {
   if (subresource === "status") return of.statusSubresource === true ? ofStatus : none;
   const { subresources } = of;
   if (subresources === undefined || !Object.hasOwn(subresources, subresource)) return none;
-  return (subresources[subresource]?.verbs ?? none) as readonly Verb[];
+  const { verbs = none, isOfNode = false } = subresources[subresource] ?? {};
+  return isOfNode ? none : (verbs as readonly Verb[]);
 }

@@ -35,7 +35,7 @@ export interface ContainerConfig {
   /** Directory that the program starts in; default `/`. Made where it is missing. */
   readonly workingDir?: string;
   readonly mounts: readonly SandboxMount[];
-  /** The file that standard output and error are appended to; it outlives the pod. */
+  /** The file that lines of standard output and error are appended to, with their times (`log-line.ts`); it outlives the pod. */
   readonly logFile: string;
   /** It has a standard input, to which clients attach: always open, or ended with the first of them. */
   readonly stdin?: "kept" | "once";

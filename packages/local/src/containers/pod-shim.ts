@@ -1,7 +1,7 @@
 /**
  * The program that holds one container: it is started by the process runtime in a mount namespace of its
- * own (where permitted), builds the container's root, starts the container and records how it ended. It
- * outlives the node agent. Arguments: the path of the container's `sandbox.json`.
+ * own (where permitted), builds the container's root, starts the container, keeps what it says with the times and records how
+ * it ended. It outlives the node agent. Arguments: the path of the container's `sandbox.json`.
  *
  * The container's root is an overlay over the machine's, with its changes in memory, so that nothing is
  * ever created in the machine's own root; volumes are bound into it at their mount paths. Its `/dev` is its own, with the
@@ -24,11 +24,13 @@ import {
 } from "node:fs";
 import type { Socket } from "node:net";
 import { dirname, join } from "node:path";
+import type { Readable } from "node:stream";
 import { backoffMs, systemClock } from "@longshore/runtime/basics";
 import { writeFileAtomicSync } from "../programs/atomic-file.ts";
 import { identifyProcess } from "../programs/process-identity.ts";
 import { argvOf, environmentOf, exitCodeOfSignal } from "./container-command.ts";
 import { feedContainer, inputName, makeContainerInput } from "./container-input.ts";
+import { createOutputStamper, type LogStream, stampedLine } from "./log-line.ts";
 import { pathInRoot } from "./path-in-root.ts";
 import type { ContainerConfig, EndedContainer } from "./pod-runtime.ts";
 
@@ -122,26 +124,25 @@ async function main(sandboxFile: string): Promise<void> {
       command = ["chroot", root, ...inDirectory(root, config.workingDir, command)];
     }
   } catch (error) {
-    say(
-      log,
-      `cannot make the container's root or input: ${error instanceof Error ? error.message : error}\n`,
-    );
+    say(log, `cannot make the container's root or input: ${error instanceof Error ? error.message : error}`);
     await recordEnd(rootFailed);
     return;
   }
   const [program = "", ...args] = command;
   const cwd = isolated ? "/" : (config.workingDir ?? "/");
   const stdin = input === undefined ? "ignore" : "pipe";
-  const child = spawn(program, args, { env, cwd, detached: true, stdio: [stdin, log, log] });
+  const child = spawn(program, args, { env, cwd, detached: true, stdio: [stdin, "pipe", "pipe"] });
   if (input !== undefined && child.stdin !== null) feedContainer(input, child.stdin);
+  const output = [keepOutput(log, "stdout", child.stdout), keepOutput(log, "stderr", child.stderr)];
   const end = async (exitCode: number) => {
     // What the container leaves behind would keep its mounts busy.
     if (child.pid !== undefined) kill(-child.pid, "SIGKILL");
+    await endOfOutput(output);
     await recordEnd(exitCode, isolated ? lastMessage(root, config.terminationMessagePath) : undefined);
     process.exit(0);
   };
   child.on("error", (error) => {
-    say(log, `cannot start ${command[0]}: ${error.message}\n`);
+    say(log, `cannot start ${command[0]}: ${error.message}`);
     void end(127);
   });
   // 128 and the number of the signal, as shells and container runtimes report it.
@@ -283,10 +284,41 @@ function kill(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
+/** One stream of the container on its way to the log. */
+interface KeptOutput {
+  /** Resolves when everything that holds the stream has ended. */
+  readonly ended: Promise<void>;
+  /** Keeps what has come without an end of line. */
+  end(): void;
+}
+
+function keepOutput(log: number, name: LogStream, stream: Readable): KeptOutput {
+  const stamper = createOutputStamper(systemClock, name, (line) => {
+    try {
+      writeFileSync(log, line);
+    } catch {
+      // A full disk: the container goes on, without its log.
+    }
+  });
+  stream.on("data", (bytes: Buffer) => stamper.take(bytes));
+  stream.on("error", () => {});
+  return { ended: new Promise((resolve) => stream.on("close", resolve)), end: () => stamper.end() };
+}
+
+/** How long the end of a container waits for its output, in milliseconds: what has left its group may hold it open. */
+const outputTimeoutMs = 1000;
+
+/** Keeps the rest of the output, before the end is recorded: who follows the log until then has all of it. */
+async function endOfOutput(output: readonly KeptOutput[]): Promise<void> {
+  const ended = Promise.all(output.map((one) => one.ended));
+  await Promise.race([ended, systemClock.sleep(outputTimeoutMs, never)]);
+  for (const one of output) one.end();
+}
+
 /** The last word to a pod's log: on a full disk it goes without. */
 function say(log: number, text: string): void {
   try {
-    writeFileSync(log, text);
+    writeFileSync(log, stampedLine(systemClock.now(), "stderr", text));
   } catch {
     // How it ended is in its record.
   }

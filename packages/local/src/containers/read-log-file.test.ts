@@ -32,7 +32,6 @@ it.each<[string, Partial<LogQuery>, string | undefined, string]>([
   ["no line", { tailLines: 0 }, "a\nb\n", ""],
   ["more lines than there are", { tailLines: 9 }, "a\nb\n", "a\nb\n"],
   ["long lines", { tailLines: 2 }, `a\n${long}${long}`, `${long}${long}`],
-  ["so many bytes", { limitBytes: 3 }, "a\nb\n", "a\nb"],
   ["what is followed of a container that has ended", { follow: true }, "a\n", "a\n"],
 ])("%s", async (_name, query, text, expected) => expect(await read(query, text)).toBe(expected));
 

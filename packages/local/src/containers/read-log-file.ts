@@ -4,12 +4,10 @@ import type { Clock } from "@longshore/runtime";
 
 /** Which part of a log is asked for. */
 export interface LogQuery {
-  /** Only so many lines from the end. */
+  /** Only so many lines from the end; the parts of a long one count as lines. */
   readonly tailLines?: number;
   /** Only from this byte on; not beside `tailLines`. */
   readonly startByte?: number;
-  /** Only so many bytes from there on. */
-  readonly limitBytes?: number;
   /** Goes on with what is written until `hasEnded`. */
   readonly follow: boolean;
 }
@@ -25,12 +23,11 @@ const pollMs = 100;
 export async function* readLogFile(
   clock: Pick<Clock, "sleep">,
   path: string,
-  { tailLines, startByte = 0, limitBytes = Number.POSITIVE_INFINITY, follow }: LogQuery,
+  { tailLines, startByte = 0, follow }: LogQuery,
   hasEnded: () => Promise<boolean>,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
   let file: FileHandle | undefined;
-  let leftBytes = limitBytes;
   try {
     let at = startByte;
     for (;;) {
@@ -39,15 +36,14 @@ export async function* readLogFile(
         file = await openIfThere(path);
         if (file !== undefined && tailLines !== undefined) at = await startOfTail(file, tailLines);
       }
-      while (file !== undefined && leftBytes > 0) {
-        const buffer = Buffer.alloc(Math.min(chunkBytes, leftBytes));
+      while (file !== undefined) {
+        const buffer = Buffer.alloc(chunkBytes);
         const { bytesRead } = await file.read(buffer, 0, buffer.length, at);
         if (bytesRead === 0) break;
         at += bytesRead;
-        leftBytes -= bytesRead;
         yield buffer.subarray(0, bytesRead);
       }
-      if (isLast || leftBytes <= 0) return;
+      if (isLast) return;
       await clock.sleep(pollMs, signal);
     }
   } finally {

@@ -1,5 +1,6 @@
 /** Where containers' output lies, and reading it back: it outlives the pods. */
 import type { Host } from "@longshore/runtime";
+import { messagesOf } from "./log-line.ts";
 
 /** What names a pod's logs. */
 export interface LoggedPod {
@@ -13,7 +14,7 @@ export function podLogFile(logDir: string, pod: LoggedPod, containerName: string
   return `${logDir}/${pod.namespace}_${pod.name}_${pod.uid}/${containerName}_${attempt}.log`;
 }
 
-/** Logs of every pod that has had this name, one text a run of a container, in their order. */
+/** Logs of every pod that has had this name, without times, one text a run of a container, in their order. */
 export async function readPodLogs(
   host: Host,
   logDir: string,
@@ -25,7 +26,7 @@ export async function readPodLogs(
     if (!dir.startsWith(`${namespace}_${podName}_`)) continue;
     const files = (await host.readDirectory(`${logDir}/${dir}`)) ?? [];
     for (const file of files.filter((name) => name.endsWith(".log")).sort(byRun)) {
-      texts.push((await host.readFile(`${logDir}/${dir}/${file}`)) ?? "");
+      texts.push(messagesOf((await host.readFile(`${logDir}/${dir}/${file}`)) ?? ""));
     }
   }
   return texts;

@@ -1,6 +1,8 @@
 /** The part of a container's log that a client asks for. Source: core/v1 PodLogOptions; kubernetes pkg/kubelet/kubelet_pods.go. */
+import type { Clock } from "@longshore/runtime";
 import { logLength, readLogFile } from "../containers/read-log-file.ts";
 import { podLogFile } from "../containers/read-pod-logs.ts";
+import { type LogSelection, selectLog } from "../containers/select-log.ts";
 import { isTrue, NodeRefusal, type NodeServices, type NodeTarget, numberOf } from "./node-request.ts";
 
 /** The asked part of the log of a container's last run, or of the run before. @throws NodeRefusal */
@@ -9,12 +11,7 @@ export async function logOf(
   { pod, container, params }: NodeTarget,
   signal: AbortSignal,
 ): Promise<AsyncIterable<Uint8Array>> {
-  if (isTrue(params, "timestamps") || params.has("sinceSeconds") || params.has("sinceTime")) {
-    throw new NodeRefusal(
-      400,
-      "local nodes record no times of lines: leave out `timestamps`, `sinceSeconds` and `sinceTime`",
-    );
-  }
+  const selection = selectionOf(clock, params);
   const { uid } = pod.metadata;
   const state = (await runtime.state(uid, signal)).get(container);
   const statuses = [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])];
@@ -45,13 +42,40 @@ export async function logOf(
     return now?.kind !== "running" || now.attempt !== attempt;
   };
   const tailLines = numberOf(params, "tailLines");
-  const limitBytes = numberOf(params, "limitBytes");
   const query = {
     follow: isTrue(params, "follow") && !isPrevious,
     // Now, not at the first look: what comes after this call is not missed.
     ...(tailLines === 0 ? { startByte: await logLength(path) } : {}),
     ...(tailLines === undefined || tailLines === 0 ? {} : { tailLines }),
-    ...(limitBytes === undefined ? {} : { limitBytes }),
   };
-  return readLogFile(clock, path, query, hasEnded, signal);
+  return selectLog(readLogFile(clock, path, query, hasEnded, signal), selection);
 }
+
+/** @throws NodeRefusal */
+function selectionOf(clock: Pick<Clock, "now">, params: URLSearchParams): LogSelection {
+  const limitBytes = numberOf(params, "limitBytes");
+  const sinceMs = sinceOf(clock, params);
+  return {
+    timestamps: isTrue(params, "timestamps"),
+    ...(limitBytes === undefined ? {} : { limitBytes }),
+    ...(sinceMs === undefined ? {} : { sinceMs }),
+  };
+}
+
+/** In milliseconds since 1970; undefined: from the beginning. @throws NodeRefusal */
+function sinceOf(clock: Pick<Clock, "now">, params: URLSearchParams): number | undefined {
+  const seconds = numberOf(params, "sinceSeconds");
+  const time = params.get("sinceTime");
+  if (seconds !== undefined && time !== null) {
+    throw new NodeRefusal(400, "at most one of `sinceTime` or `sinceSeconds` may be specified");
+  }
+  if (seconds === 0) throw new NodeRefusal(400, "sinceSeconds: must be greater than 0");
+  if (seconds !== undefined) return clock.now().getTime() - seconds * 1000;
+  if (time === null) return undefined;
+  if (!rfc3339.test(time) || Number.isNaN(Date.parse(time))) {
+    throw new NodeRefusal(400, `sinceTime: "${time}" is not a time as 2026-01-02T15:04:05Z`);
+  }
+  return Date.parse(time);
+}
+
+const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;

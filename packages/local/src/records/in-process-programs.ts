@@ -3,6 +3,7 @@
  * promise (synced before acknowledged), through the node's Host.
  */
 import type { Clock, SimulatedHost } from "@longshore/runtime";
+import { stampedLine } from "../containers/log-line.ts";
 import type { Program } from "../containers/program-pod-runtime.ts";
 import { lastRecord, recordLine } from "./records.ts";
 
@@ -17,9 +18,10 @@ export const deviceReaderProgram = "device-reader";
 
 /** The programs on a node. */
 export function recordPrograms(clock: Clock, host: SimulatedHost): Readonly<Record<string, Program>> {
-  const say = async (logFile: string, line: string) => {
+  const say = async (logFile: string, text: string) => {
     await host.makeDirectory(logFile.slice(0, logFile.lastIndexOf("/")));
-    await host.appendFileDurable(logFile, `${line}\n`);
+    const lines = text.split("\n").map((line) => stampedLine(clock.now(), "stdout", line));
+    await host.appendFileDurable(logFile, lines.join(""));
   };
   return {
     [writerProgram]: async ({ sandbox, args, signal }) => {

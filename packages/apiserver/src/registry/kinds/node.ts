@@ -110,6 +110,13 @@ export const node = (version: EmulatedVersion): Kind => ({
   namespaced: false,
   shortNames: ["no"],
   statusSubresource: true,
+  subresources: {
+    proxy: {
+      kind: "NodeProxyOptions",
+      verbs: ["create", "delete", "get", "patch", "update"],
+      isOfNode: true,
+    },
+  },
   fields: (o) => ({ "spec.unschedulable": String(spec(o).unschedulable ?? false) }),
   defaults: (o) =>
     withMember(

@@ -138,13 +138,17 @@ const partVerbs = ["get", "patch", "update"];
 
 function subresources(version: EmulatedVersion): NonNullable<Kind["subresources"]> {
   const policyVersion = version.has("policyV1Eviction") ? "v1" : "v1beta1";
+  const upgraded = (kind: string) => ({ kind, verbs: ["create", "get"], isOfNode: true }) as const;
   return {
+    attach: upgraded("PodAttachOptions"),
     binding: { kind: "Binding", verbs: ["create"] },
     ...(version.has("ephemeralContainersOfPod")
       ? { ephemeralcontainers: { kind: "Pod", verbs: partVerbs } }
       : {}),
     eviction: { group: "policy", version: policyVersion, kind: "Eviction", verbs: ["create"] },
+    exec: upgraded("PodExecOptions"),
     log: { kind: "Pod", verbs: ["get"] },
+    portforward: upgraded("PodPortForwardOptions"),
     ...(version.has("podResize") ? { resize: { kind: "Pod", verbs: partVerbs } } : {}),
   };
 }
