@@ -25,7 +25,7 @@ import {
 import type { Socket } from "node:net";
 import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
-import { backoffMs, systemClock } from "@longshore/runtime/basics";
+import { backoffMs, invariant, systemClock } from "@longshore/runtime/basics";
 import { writeFileAtomicSync } from "../programs/atomic-file.ts";
 import { identifyProcess } from "../programs/process-identity.ts";
 import { argvOf, environmentOf, exitCodeOfSignal } from "./container-command.ts";
@@ -133,7 +133,10 @@ async function main(sandboxFile: string): Promise<void> {
   const stdin = input === undefined ? "ignore" : "pipe";
   const child = spawn(program, args, { env, cwd, detached: true, stdio: [stdin, "pipe", "pipe"] });
   if (input !== undefined && child.stdin !== null) feedContainer(input, child.stdin);
-  const output = [keepOutput(log, "stdout", child.stdout), keepOutput(log, "stderr", child.stderr)];
+  const output = Object.entries({ stdout: child.stdout, stderr: child.stderr }).map(([name, stream]) => {
+    invariant(stream !== null, "a piped stream is there");
+    return keepOutput(log, name as LogStream, stream);
+  });
   const end = async (exitCode: number) => {
     // What the container leaves behind would keep its mounts busy.
     if (child.pid !== undefined) kill(-child.pid, "SIGKILL");

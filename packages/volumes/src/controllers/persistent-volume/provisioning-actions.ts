@@ -142,7 +142,7 @@ function makeVolumeAction(context: PersistentVolumeContext): Action<"makeVolume"
     if (request === undefined) return settled;
     try {
       const make = (limited: AbortSignal) => makeVolume(request, limited);
-      const measured = { plugin: plugin.pluginName, isMigrated: false };
+      const measured = { plugin: request.plugin.pluginName, isMigrated: false };
       const made = await context.measured.measure("volume_provision", measured, signal, () =>
         withDeadline(context.env.clock, providerTimeoutMs, signal, make),
       );
