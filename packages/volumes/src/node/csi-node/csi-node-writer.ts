@@ -122,7 +122,9 @@ export class CsiNodeWriter {
     const { kube, logger } = this.#env;
     const csiNodeInfo = this.#nodeName;
     try {
-      const stored = await kube.get(csiNodeInfos, { name: csiNodeInfo }, { signal });
+      // Asked for only where it is served: a node has no right to it otherwise.
+      const isServed = (await kube.servedVersion(csiNodeInfos, { signal })) !== undefined;
+      const stored = isServed ? await kube.get(csiNodeInfos, { name: csiNodeInfo }, { signal }) : undefined;
       if (stored === undefined) {
         logger.debug("no CSINodeInfo to take drivers over from", { csiNodeInfo });
         return [];
@@ -134,7 +136,7 @@ export class CsiNodeWriter {
         malformed: old.malformed,
       });
     } catch (error) {
-      // Over HTTP a kind that is not served is an error, unlike an object that is not there.
+      // A kind that is not served any more is an error, unlike an object that is not there.
       if (!(error instanceof KubeApiError) || (error.code !== 404 && error.code !== 403)) throw error;
       logger.debug("CSINodeInfos are not served, or may not be read: no drivers are taken over", {
         csiNodeInfo,

@@ -53,6 +53,7 @@ async function infoWorld({
       const member = Reflect.get(target, verb) as (...args: unknown[]) => unknown;
       return async (...args: unknown[]) => {
         const request = `${String(verb)} ${(args[0] as { readonly plural: string }).plural}`;
+        if (request === "servedVersion csinodeinfos") return oldInfo === undefined ? undefined : "v1alpha1";
         requests.push(request);
         const fault = faults.get(request)?.shift();
         if (fault instanceof Error) throw fault;
@@ -210,8 +211,8 @@ describe("the CSINodeInfo of a node without a CSINode", () => {
   });
 
   it.each<[string, object | undefined, object]>([
-    ["is not there", undefined, { level: "debug" }],
-    ["is of a kind that is not served", refusal(404, "NotFound"), { level: "debug" }],
+    ["is of a kind that is not served", undefined, { level: "debug" }],
+    ["is of a kind that is not served any more", refusal(404, "NotFound"), { level: "debug" }],
     ["may not be read", refusal(403, "Forbidden"), { level: "debug" }],
     [
       "is malformed",
@@ -223,6 +224,12 @@ describe("the CSINodeInfo of a node without a CSINode", () => {
     await world.writer.setDriver("d", info, signal);
     expect(await world.drivers()).toEqual(["d"]);
     expect(world.logged()).toMatchObject([line]);
+  });
+
+  it("is not asked for where the kind is not served (node-agent.md 2.1)", async () => {
+    const world = await setUp();
+    await world.writer.setDriver("d", info, signal);
+    expect(world.requests).not.toContain("get csinodeinfos");
   });
 
   it("is left out when the server refuses what it says (node-agent.md 2.1)", async () => {
