@@ -183,8 +183,15 @@ describe("a volume that is there already", () => {
 describe("two pods and one volume", () => {
   it("of ReadWriteOncePod: the second waits unscheduled, saying why, until the first has gone (controllers.md B7)", () =>
     onPodVolumesCluster(async (world) => {
-      const { createClaim, pod } = on(world);
-      await createClaim("c", aClaim(ofDisks, { accessModes: ["ReadWriteOncePod"] }));
+      const { kube, createClaim, pod } = on(world);
+      // Only drivers make volumes of this mode: the in-tree plugins refuse it.
+      const ofDriver = {
+        metadata: { name: "of-driver" },
+        provisioner: clusterPlugin("aws-ebs").driverName,
+        volumeBindingMode: "WaitForFirstConsumer" as const,
+      };
+      await kube.create(resources.storageClasses, ofDriver, { signal });
+      await createClaim("c", aClaim("of-driver", { accessModes: ["ReadWriteOncePod"] }));
       await world.createPod("p", { volumes: data() });
       await world.host.writeFileAtomic(`${(await world.runs("p"))("/data")}/f`, "kept");
       await world.createPod("q", { volumes: data() });
