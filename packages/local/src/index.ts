@@ -66,6 +66,7 @@ export {
   type Behaviour,
   type BehaviourResult,
   behaviours,
+  type FeatureResult,
   type QualificationReport,
   reasonsAgainst,
 } from "./qualification/qualification-report.ts";

@@ -3,6 +3,7 @@ import { writeFileSync } from "node:fs";
 import {
   type BehaviourResult,
   commandWords,
+  type FeatureResult,
   type QualificationReport,
   reasonsAgainst,
   runProcessQualification,
@@ -112,6 +113,12 @@ function textOf(report: QualificationReport, reasons: readonly string[]): string
     calls.join(", ") || "-",
     detail,
   ]);
+  const features = report.features.map(({ feature, verdict, inTree, migrated }) => [
+    feature,
+    verdict,
+    outcomeText(inTree),
+    outcomeText(migrated),
+  ]);
   const { differences } = report;
   const parity =
     differences === undefined
@@ -124,11 +131,17 @@ function textOf(report: QualificationReport, reasons: readonly string[]): string
       ? `${report.driverName} may take over from ${report.plugin}.\n`
       : `${report.driverName} must not take over from ${report.plugin} yet:\n${reasons.map((r) => `  ${r}\n`).join("")}`;
   const refused = [...new Set(report.refusedCalls.map(({ rpc, code }) => `${rpc} ${code}`))];
-  return `\n${table([["BEHAVIOUR", "VERDICT", "CALLS OF THE DRIVER", "WHAT WAS SEEN"], ...rows])}\n${table([
-    ["migrated PersistentVolume beside the in-tree one", parity],
-    ...report.losses.map((loss) => ["  that no driver can bring back", loss]),
-    ["in-tree calls after the migration", String(report.inTreeCalls)],
-    ["calls that the driver refused", refused.join(", ") || "none"],
-    ["elapsed", seconds(report.elapsedMs)],
-  ])}\n${verdict}`;
+  return `\n${table([["BEHAVIOUR", "VERDICT", "CALLS OF THE DRIVER", "WHAT WAS SEEN"], ...rows])}\n${table([["FEATURE", "VERDICT", "IN-TREE", "MIGRATED"], ...features])}\n${table(
+    [
+      ["migrated PersistentVolume beside the in-tree one", parity],
+      ...report.losses.map((loss) => ["  that no driver can bring back", loss]),
+      ["in-tree calls after the migration", String(report.inTreeCalls)],
+      ["calls that the driver refused", refused.join(", ") || "none"],
+      ["elapsed", seconds(report.elapsedMs)],
+    ],
+  )}\n${verdict}`;
+}
+
+function outcomeText(outcome: FeatureResult["inTree"]): string {
+  return outcome.kind === "served" ? "served" : `refused by ${outcome.object}: ${outcome.sentence}`;
 }

@@ -31,6 +31,8 @@ export interface ClusterPlugin extends MigrationGates {
   readonly isShared: boolean;
   /** Its in-tree plugin makes volumes of mode Block. */
   readonly hasDevices: boolean;
+  /** Its in-tree plugin expands volumes. */
+  readonly growsInTree: boolean;
   /** Has zones: a volume is bound to the zone in which it was made. */
   readonly isZonal: boolean;
   /** Driver and sidecars attach with calls of the controller; otherwise the node does all. */
@@ -107,6 +109,7 @@ type Optional =
   | "secrets"
   | "isShared"
   | "hasDevices"
+  | "growsInTree"
   | "controllerPublishes"
   | "notInline"
   | "volumeIdentity";
@@ -174,6 +177,7 @@ const entries: Readonly<Record<PluginName, Entry>> = {
       }),
     ],
     csiDriver: attached,
+    growsInTree: false,
     isZonal: false,
     source: "vsphereVolume",
     identity: ["volumePath"],
@@ -298,6 +302,7 @@ function pluginOf(name: PluginName): ClusterPlugin {
     secrets: [],
     isShared: false,
     hasDevices: true,
+    growsInTree: true,
     controllerPublishes: true,
     notInline: [],
     volumeIdentity: (volumeHandle) => volumeHandle,

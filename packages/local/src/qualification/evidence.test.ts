@@ -43,6 +43,7 @@ test("a driver whose volumes nodes attach themselves owes no call of the control
 
 test("what in-tree volumes of a plugin do not have is known", () => {
   expect(absentInTree(clusterPlugin("aws-ebs"))).toEqual({});
+  expect(Object.keys(absentInTree(clusterPlugin("vsphere-volume")))).toEqual(["topology", "expand"]);
   expect(Object.keys(absentInTree(clusterPlugin("azure-file")))).toEqual([
     "topology",
     "attach",

@@ -59,13 +59,14 @@ export function evidenceFor(
 
 /** What volumes of the plugin do not have in-tree, with the reason. */
 export function absentInTree(
-  plugin: Pick<ClusterPlugin, "isZonal" | "isShared" | "csiDriver" | "hasDevices">,
+  plugin: Pick<ClusterPlugin, "isZonal" | "isShared" | "csiDriver" | "hasDevices" | "growsInTree">,
 ): Partial<Record<Behaviour, string>> {
   return {
     ...(plugin.isZonal ? {} : { topology: "its volumes can be used in every zone" }),
     ...(plugin.csiDriver.attachRequired === false
       ? { attach: "nodes reach its volumes without an attachment" }
       : {}),
+    ...(plugin.growsInTree ? {} : { expand: "its in-tree plugin does not expand volumes" }),
     ...(plugin.isShared ? { snapshot: "shares have no snapshots" } : {}),
     ...(plugin.hasDevices ? {} : { block: "its in-tree plugin has no block volumes" }),
   };

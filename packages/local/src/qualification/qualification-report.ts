@@ -19,6 +19,39 @@ export const behaviours = [
 /** One of {@link behaviours}. */
 export type Behaviour = (typeof behaviours)[number];
 
+/** What some volumes refuse. A driver must refuse no more of it than the in-tree plugin does. */
+export const features = [
+  "access mode ReadWriteMany",
+  "access mode ReadWriteOncePod",
+  "volume mode Block",
+  "selector",
+  "data source",
+  "mount options",
+  "class parameter that does not exist",
+  "subPath",
+  "fsGroup",
+  "generic ephemeral volume",
+] as const;
+
+/** One of {@link features}. */
+export type Feature = (typeof features)[number];
+
+/** What came of an attempt to use a feature: a container ran on the volume, or it was refused, in these words. */
+export type FeatureOutcome =
+  | { readonly kind: "served" }
+  | { readonly kind: "refused"; readonly object: string; readonly sentence: string };
+
+/** How it stands with one feature. */
+export interface FeatureResult {
+  readonly feature: Feature;
+  readonly inTree: FeatureOutcome;
+  readonly migrated: FeatureOutcome;
+  /** `lost`: served in-tree, and refused migrated. `gained`: refused in-tree, and served migrated. */
+  readonly verdict: "same" | "lost" | "gained";
+  /** What to do about a feature that is lost. */
+  readonly remedy?: string;
+}
+
 /** How it stands with one behaviour. */
 export interface BehaviourResult {
   readonly behaviour: Behaviour;
@@ -39,6 +72,8 @@ export interface QualificationReport {
   readonly plugin: string;
   readonly driverName: string;
   readonly behaviours: readonly BehaviourResult[];
+  /** What volumes refuse, in-tree and migrated. */
+  readonly features: readonly FeatureResult[];
   /** Where a PV provisioned through migration differs from the in-tree one; undefined when it could not be compared. */
   readonly differences: readonly string[] | undefined;
   /** Where it differs because the translation of this plugin carries no more, whatever the driver does. */
@@ -57,6 +92,13 @@ export function reasonsAgainst(report: QualificationReport): string[] {
   return [
     ...failed.map(({ behaviour, detail }) => `${behaviour} failed: ${detail}`),
     ...missing.map((name) => `${name} was not reached`),
+    ...report.features.flatMap(({ feature, verdict, migrated, remedy }) =>
+      verdict === "lost" && migrated.kind === "refused"
+        ? [
+            `${feature} is served in-tree and refused migrated: ${migrated.object}: ${migrated.sentence}; ${remedy}`,
+          ]
+        : [],
+    ),
     ...(report.differences === undefined
       ? ["no PersistentVolume provisioned through migration could be compared with an in-tree one"]
       : report.differences.map(

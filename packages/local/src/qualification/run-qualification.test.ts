@@ -17,7 +17,7 @@ import {
   writerProgram,
 } from "../records/in-process-programs.ts";
 import { observedInProcessCluster } from "../testing/observed-in-process-cluster.ts";
-import { type QualificationReport, reasonsAgainst } from "./qualification-report.ts";
+import { features, type QualificationReport, reasonsAgainst } from "./qualification-report.ts";
 import { runQualification } from "./run-qualification.ts";
 
 async function qualify(
@@ -102,6 +102,18 @@ test("the reference driver serves all that in-tree volumes do, and may take over
     block: "driver",
   });
   expect(report).toMatchObject({ differences: [], inTreeCalls: 0 });
+  expect(Object.fromEntries(report.features.map(({ feature, verdict }) => [feature, verdict]))).toEqual({
+    ...Object.fromEntries(features.map((feature) => [feature, "same"])),
+    "access mode ReadWriteOncePod": "gained",
+  });
+  const served = report.features.filter(({ inTree }) => inTree.kind === "served");
+  expect(served.map(({ feature }) => feature)).toEqual([
+    "volume mode Block",
+    "mount options",
+    "subPath",
+    "fsGroup",
+    "generic ephemeral volume",
+  ]);
   expect(reasonsAgainst(report)).toEqual([]);
 }, 60_000);
 
@@ -146,6 +158,15 @@ test.each(others)(
     expect(report.behaviours.filter(({ verdict }) => verdict === "failed")).toEqual([]);
     expect(report).toMatchObject({ plugin, inTreeCalls: 0, differences: [] });
     expect(report.losses.map((loss) => loss.slice(0, loss.indexOf(":")))).toEqual(losses);
+    const lost = report.features.filter(({ verdict }) => verdict === "lost");
+    // Of the reference driver's volumes only shares have several nodes at once.
+    const expected = plugin === "portworx-volume" ? ["access mode ReadWriteMany"] : [];
+    expect(lost.map(({ feature }) => feature)).toEqual(expected);
+    expect(reasonsAgainst(report)).toEqual(
+      expected.map((feature) =>
+        expect.stringContaining(`${feature} is served in-tree and refused migrated: PersistentVolumeClaim`),
+      ),
+    );
   },
   60_000,
 );

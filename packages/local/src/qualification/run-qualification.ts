@@ -29,6 +29,7 @@ import { claimOf } from "./claim-of.ts";
 import { absentInTree, evidenceFor } from "./evidence.ts";
 import { parityOfVolumes } from "./parity.ts";
 import type { Behaviour, BehaviourResult, QualificationReport } from "./qualification-report.ts";
+import { comparedFeatures, type FeatureOutcomes, tryFeatures } from "./try-features.ts";
 import {
   BehaviourError,
   claimSize,
@@ -75,6 +76,7 @@ export async function runQualification(
   const inTreeDevice = plugin.hasDevices
     ? await gate.within("an in-tree device to compare with", (s) => gate.inTreeVolume("Block", s))
     : undefined;
+  const featuresInTree = await gate.features("in-tree");
   options.onStatus?.("carrying the cluster over to the driver");
   const journalFile = cluster.journalFile(name);
   await runCrossing(
@@ -84,6 +86,7 @@ export async function runQualification(
   );
   const sinceSeq = (await cluster.cloudCalls(signal)).at(-1)?.seq ?? 0;
   await gate.run();
+  const featuresMigrated = await gate.features("migrated");
   const calls = await cluster.cloudCalls(signal);
   const { migrated, migratedDevice } = gate;
   const parity = migrated === undefined ? undefined : parityOfVolumes(plugin, inTree, migrated);
@@ -95,6 +98,7 @@ export async function runQualification(
     plugin: subject.shortName,
     driverName: subject.driverName,
     behaviours: gate.results,
+    features: comparedFeatures(featuresInTree, featuresMigrated),
     differences: parity && union(parity.differences, ofDevice.differences),
     losses: union(parity?.losses ?? [], ofDevice.losses),
     inTreeCalls: calls.filter((call) => call.seq > sinceSeq && call.path === "in-tree").length,
@@ -241,6 +245,18 @@ class Gate {
     });
     await this.#behaviour("inline", (signal) => this.#inline(signal));
     await this.#behaviour("block", (signal) => this.#block(signal));
+  }
+
+  /** What comes of the features that some volumes refuse. */
+  async features(phase: "in-tree" | "migrated"): Promise<FeatureOutcomes> {
+    const env = {
+      clock: this.#env.clock,
+      kube: this.#cluster.kube,
+      plugin: this.#plugin,
+      work: this.#work,
+      commands: this.#options,
+    };
+    return this.within(`what volumes refuse, ${phase}`, (signal) => tryFeatures(env, phase, signal));
   }
 
   /** Runs `work` with a deadline. */
