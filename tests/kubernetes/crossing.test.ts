@@ -11,6 +11,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { bootstrap, nodesReady } from "../../packages/local/src/cluster/process-cluster.ts";
 import { startControllerManager } from "../../packages/local/src/components/controller-manager.ts";
 import { startCsiDriverController } from "../../packages/local/src/components/csi-driver.ts";
+import { inTreePluginsNamed } from "../../packages/local/src/components/in-tree-plugins.ts";
 import { readPodLogs } from "../../packages/local/src/containers/read-pod-logs.ts";
 import { type DemoCluster, runDemo } from "../../packages/local/src/demo/demo.ts";
 import { clusterConfig, initialGates } from "../../packages/local/src/layout/cluster-config.ts";
@@ -113,7 +114,7 @@ function startManager(): void {
       kube: watchedClient(managerKube, managerAccess),
       cloudFor: provider.cloud.forCaller.bind(provider.cloud),
     },
-    { gates: gatesOf(controlPlane), identity: controlPlane },
+    { gates: gatesOf(controlPlane), identity: controlPlane, inTreePlugins: inTreePluginsNamed(["aws-ebs"]) },
   );
 }
 

@@ -10,6 +10,7 @@ import {
   type EndingComponent,
   startCsiDriverOnNode,
 } from "../../../packages/local/src/components/csi-driver.ts";
+import { inTreePluginsNamed } from "../../../packages/local/src/components/in-tree-plugins.ts";
 import { startNodeAgent } from "../../../packages/local/src/components/node-agent.ts";
 import { noProbeNetwork } from "../../../packages/local/src/containers/probe-network.ts";
 import {
@@ -93,7 +94,16 @@ export async function createTestNode(options: TestNodeOptions): Promise<TestNode
     registrationSocket: `${rootDir}/plugins_registry/${driverName}-reg.sock`,
     async startAgent(gates) {
       await stopAgent();
-      agent = startNodeAgent(env, { nodeName, instanceId, zone, region, rootDir, logDir, gates });
+      agent = startNodeAgent(env, {
+        nodeName,
+        instanceId,
+        zone,
+        region,
+        rootDir,
+        logDir,
+        gates,
+        inTreePlugins: inTreePluginsNamed(["aws-ebs"]),
+      });
     },
     registrations,
     access,
