@@ -1,6 +1,6 @@
 /** A cluster that was stopped, killed, or ended with its machine is started again, with all that it held. */
 import { execFileSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { createHttpClient, type KubeClient, loadKubeconfig, resources } from "@longshore/kube";
 import {
@@ -14,6 +14,7 @@ import {
 import { silentLogger } from "@longshore/runtime";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { machineStateBelow, nothing } from "./support/machine-state.ts";
+import { podLogsBelow } from "./support/pod-logs.ts";
 import { endLikePowerCut } from "./support/power-cut.ts";
 import { longshore } from "./support/run-command.ts";
 import { shortDirectory, writerScript } from "./support/test-cluster.ts";
@@ -33,14 +34,7 @@ async function withKube<T>(dir: string, work: (kube: KubeClient) => Promise<T>):
   return work(kube).finally(() => kube.close());
 }
 
-const logsOf = (dir: string) => {
-  const pods = existsSync(join(dir, "logs/pods")) ? readdirSync(join(dir, "logs/pods")) : [];
-  return pods.flatMap((pod) =>
-    readdirSync(join(dir, "logs/pods", pod)).map((name) =>
-      readFileSync(join(dir, "logs/pods", pod, name), "utf8"),
-    ),
-  );
-};
+const logsOf = (dir: string) => podLogsBelow(dir, "writer");
 const acknowledged = (dir: string) => acknowledgedRecords(logsOf(dir));
 
 /** A writer in a StatefulSet, on a volume of the in-tree class. */

@@ -34,6 +34,7 @@ import {
 import { silentLogger } from "@longshore/runtime";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { machineStateBelow, nothing } from "./support/machine-state.ts";
+import { podLogsBelow } from "./support/pod-logs.ts";
 import { runProgram } from "./support/run-command.ts";
 import { longshoreCommand, shortDirectory, writerScript } from "./support/test-cluster.ts";
 
@@ -127,13 +128,7 @@ describe.skipIf(!mayMount()).each([
     return work(kube).finally(() => kube.close());
   }
 
-  function logs(): string[] {
-    const pods = join(dir, "logs/pods");
-    const names = existsSync(pods) ? readdirSync(pods).filter((pod) => pod.includes("writer")) : [];
-    return names.flatMap((pod) =>
-      readdirSync(join(pods, pod)).map((name) => readFileSync(join(pods, pod, name), "utf8")),
-    );
-  }
+  const logs = () => podLogsBelow(dir, "writer");
   const acknowledged = () => acknowledgedRecords(logs());
   const writerRuns = async () => {
     const before = acknowledged().size;
