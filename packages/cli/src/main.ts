@@ -26,6 +26,10 @@ const verbs: readonly {
     load: async () => (await import("./commands/register-assess-commands.ts")).registerAssessCommands,
   },
   {
+    names: ["gates"],
+    load: async () => (await import("./commands/register-gates-command.ts")).registerGatesCommand,
+  },
+  {
     names: ["translate"],
     load: async () => (await import("./commands/register-translate-command.ts")).registerTranslateCommand,
   },
