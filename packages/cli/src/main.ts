@@ -26,6 +26,10 @@ const verbs: readonly {
     load: async () => (await import("./commands/register-assess-commands.ts")).registerAssessCommands,
   },
   {
+    names: ["status"],
+    load: async () => (await import("./commands/register-status-command.ts")).registerStatusCommand,
+  },
+  {
     names: ["gates"],
     load: async () => (await import("./commands/register-gates-command.ts")).registerGatesCommand,
   },

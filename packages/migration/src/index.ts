@@ -69,3 +69,10 @@ export { preflightFindings } from "./crossing/preflight-findings.ts";
 export { type VolumeForm, volumeFormOf } from "./crossing/volume-form.ts";
 export { subjectName, type Wait, type WaitReport, type WaitSubject, waitWords } from "./crossing/wait.ts";
 export { StepTimeoutError } from "./crossing/watch-step.ts";
+export {
+  type ClusterStatus,
+  clusterStatusOf,
+  readVolumeStory,
+  type VolumeStatus,
+  type VolumeStory,
+} from "./status/index.ts";
