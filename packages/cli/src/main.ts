@@ -26,6 +26,10 @@ const verbs: readonly {
     load: async () => (await import("./commands/register-assess-commands.ts")).registerAssessCommands,
   },
   {
+    names: ["plan"],
+    load: async () => (await import("./commands/register-plan-command.ts")).registerPlanCommand,
+  },
+  {
     names: ["status"],
     load: async () => (await import("./commands/register-status-command.ts")).registerStatusCommand,
   },

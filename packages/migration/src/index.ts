@@ -53,6 +53,13 @@ export {
 } from "./crossing/crossing-journal.ts";
 export type { CrossingObservation } from "./crossing/crossing-observation.ts";
 export { type CrossingEnv, type CrossingOptions, defaultStepTimeoutMs } from "./crossing/crossing-options.ts";
+export {
+  type CrossingPlan,
+  PlanError,
+  planCrossing,
+  readPlan,
+  staleParts,
+} from "./crossing/crossing-plan.ts";
 export { type CrossingStatus, crossingStatusOf } from "./crossing/crossing-status.ts";
 export {
   type CrossingDirection,
