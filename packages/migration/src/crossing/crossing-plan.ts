@@ -175,7 +175,7 @@ function podsByNode({ pods }: CrossingObservation): ReadonlyMap<string, readonly
   return byNode;
 }
 
-/** The plan that a file holds. @throws PlanError when the value is none of this version */
+/** The plan that a file holds. @throws PlanError when the value is not a plan of version 1 */
 export function readPlan(value: unknown): CrossingPlan {
   const plan = (value ?? {}) as Partial<Record<keyof CrossingPlan, unknown>>;
   const isText = (["clusterId", "plugin", "direction", "madeAt"] as const).every(
