@@ -1,8 +1,10 @@
 import type { CSINode, Node, Pod, PodDisruptionBudget, Stored } from "@longshore/kube";
 import { expect, it } from "vitest";
+import type { CrossingResult } from "./crossing.ts";
 import type { CrossingObservation } from "./crossing-observation.ts";
-import { crossingPlanOf, readPlan, staleParts } from "./crossing-plan.ts";
+import { crossingPlanOf, planCrossing, readPlan, staleParts } from "./crossing-plan.ts";
 import { crossingSubject } from "./crossing-subject.ts";
+import { aCluster, cross } from "./testing/fake-cluster.ts";
 
 const subject = crossingSubject("aws-ebs");
 const readyNode = (name: string) =>
@@ -112,4 +114,32 @@ it("is read from what was written, and nothing else is", () => {
   ]) {
     expect(() => readPlan(wrong)).toThrow("it is not a plan of version 1");
   }
+});
+
+it.each(["migrate", "rollback"] as const)("has the steps that a run of %s then takes", async (direction) => {
+  const { cluster, kube } = aCluster(() => {});
+  cluster.addNode("n2");
+  const system = { metadata: { name: "kube-system", uid: "c" } };
+  cluster.objects.set("namespaces", [system]);
+  const show = (isMigrated: boolean, of: (name: string) => boolean) => {
+    const csiNodes = cluster.objects.get("csinodes") ?? [];
+    const changed = csiNodes.map((each) => {
+      if (!of(each.metadata?.name ?? "")) return each;
+      const annotations = {
+        "storage.alpha.kubernetes.io/migrated-plugins": isMigrated ? subject.inTreeName : "",
+      };
+      return { ...each, metadata: { ...each.metadata, annotations } };
+    });
+    cluster.objects.set("csinodes", changed);
+  };
+  show(direction === "rollback", () => true);
+  const now = new Date("2026-01-01T12:00:00Z");
+  const { signal } = new AbortController();
+  const plan = await planCrossing({ clock: { now: () => now }, kube }, { subject, direction }, signal);
+  const onFlip = (node: string) => show(direction === "migrate", (name) => name === node);
+  const { steps: taken } = (await cross(kube, { direction, onFlip })) as CrossingResult;
+  const named = plan.steps.map(({ nodeName, name }) =>
+    nodeName === undefined ? name : `${nodeName}: ${name}`,
+  );
+  expect(["preflight", ...named]).toEqual(taken.map(({ name }) => name));
 });
