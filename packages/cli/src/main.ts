@@ -26,6 +26,18 @@ const verbs: readonly {
     load: async () => (await import("./commands/register-assess-commands.ts")).registerAssessCommands,
   },
   {
+    names: ["plan"],
+    load: async () => (await import("./commands/register-plan-command.ts")).registerPlanCommand,
+  },
+  {
+    names: ["status"],
+    load: async () => (await import("./commands/register-status-command.ts")).registerStatusCommand,
+  },
+  {
+    names: ["gates"],
+    load: async () => (await import("./commands/register-gates-command.ts")).registerGatesCommand,
+  },
+  {
     names: ["translate"],
     load: async () => (await import("./commands/register-translate-command.ts")).registerTranslateCommand,
   },

@@ -53,6 +53,13 @@ export {
 } from "./crossing/crossing-journal.ts";
 export type { CrossingObservation } from "./crossing/crossing-observation.ts";
 export { type CrossingEnv, type CrossingOptions, defaultStepTimeoutMs } from "./crossing/crossing-options.ts";
+export {
+  type CrossingPlan,
+  PlanError,
+  planCrossing,
+  readPlan,
+  staleParts,
+} from "./crossing/crossing-plan.ts";
 export { type CrossingStatus, crossingStatusOf } from "./crossing/crossing-status.ts";
 export {
   type CrossingDirection,
@@ -69,3 +76,10 @@ export { preflightFindings } from "./crossing/preflight-findings.ts";
 export { type VolumeForm, volumeFormOf } from "./crossing/volume-form.ts";
 export { subjectName, type Wait, type WaitReport, type WaitSubject, waitWords } from "./crossing/wait.ts";
 export { StepTimeoutError } from "./crossing/watch-step.ts";
+export {
+  type ClusterStatus,
+  clusterStatusOf,
+  readVolumeStory,
+  type VolumeStatus,
+  type VolumeStory,
+} from "./status/index.ts";

@@ -36,7 +36,9 @@ export {
 } from "./controllers/protection/protection-controllers.ts";
 export {
   createMigratedPluginManager,
+  type GateRow,
   gateDependencyWarnings,
+  gateTable,
   type MigratedPluginManager,
   registeredInTreePlugins,
   SpecTranslationError,

@@ -3,9 +3,9 @@ import { writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { AssessOptions, Inventory, ReportForm, Verdict } from "@longshore/migration";
 import type { Command } from "commander";
+import { withCluster } from "../cluster-access.ts";
 import { interruptible, reportFailure, UsageError } from "../exit.ts";
 import { repeated } from "../flags.ts";
-import { kubeconfigOf } from "../kubeconfig.ts";
 import { dumpInputs } from "../manifest-inputs.ts";
 
 /** What the commands read and write; the process's own streams unless a test says otherwise. */
@@ -177,44 +177,15 @@ async function fromCluster(
   signal: AbortSignal,
 ): Promise<Inventory> {
   const { collectCluster } = await import("@longshore/migration");
-  const { createHttpClient } = await import("@longshore/kube");
-  const { createLogger, noMeter, systemClock, systemRandom } = await import("@longshore/runtime");
-  const logger = createLogger({ format: "human", level: "warn" });
-  const runtime = { clock: systemClock, random: systemRandom, logger, meter: noMeter };
-  const kube = createHttpClient(runtime, await configOf(flags));
   const progress = (text: string) => streams.stderr.write(`read ${text}\n`);
-  try {
-    return await collectCluster(
-      { clock: systemClock, kube },
-      {
-        signal,
-        checkSecrets: flags.checkSecrets === true,
-        // A log of a job needs no progress.
-        ...(streams.stderr.isTTY === true ? { onProgress: progress } : {}),
-      },
-    );
-  } finally {
-    await kube.close();
-  }
-}
-
-async function configOf(flags: AssessFlags) {
-  const path = flags.kubeconfig ?? process.env.KUBECONFIG ?? "";
-  if (path !== "") {
-    return kubeconfigOf(flags.kubeconfig === undefined ? "KUBECONFIG" : "--kubeconfig", {
-      path: resolve(path),
-      environment: process.env as Record<string, string>,
-      ...(flags.context === undefined ? {} : { context: flags.context }),
-    });
-  }
-  if (process.env.KUBERNETES_SERVICE_HOST === undefined) {
-    throw new UsageError(
-      "--kubeconfig: which cluster? Give a file, set KUBECONFIG, or name a dump with --filename",
-    );
-  }
-  const { inClusterConfig } = await import("@longshore/kube");
-  const { kernelHost } = await import("@longshore/runtime");
-  return inClusterConfig(kernelHost(), process.env as Record<string, string>);
+  return withCluster(flags, "or name a dump with --filename", (env) =>
+    collectCluster(env, {
+      signal,
+      checkSecrets: flags.checkSecrets === true,
+      // A log of a job needs no progress.
+      ...(streams.stderr.isTTY === true ? { onProgress: progress } : {}),
+    }),
+  );
 }
 
 async function explained(code: string | undefined): Promise<string> {

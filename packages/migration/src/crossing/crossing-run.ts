@@ -2,6 +2,13 @@
 import { resources } from "@longshore/kube";
 import { cordon, isCordonedForCrossing, uncordon } from "./cordon.ts";
 import { type CrossingEnv, type CrossingOptions, defaultStepTimeoutMs } from "./crossing-options.ts";
+import {
+  type NodeStep,
+  nodeSteps,
+  nodesInOrder,
+  stepsAfterNodes,
+  stepsBeforeNodes,
+} from "./crossing-steps.ts";
 import { gateValuesFor } from "./crossing-subject.ts";
 import { drainNode } from "./drain-node.ts";
 import type { JournalKeeper } from "./journal-keeper.ts";
@@ -55,18 +62,17 @@ export class CrossingRun {
     const { subject, direction, by } = this.#options;
     const now = this.#env.clock.now().toISOString();
     await this.#keeper.write({ run: { ...(by === undefined ? {} : { by }), startedAt: now, aliveAt: now } });
-    // A node on CSI under a control plane that is not gets nothing attached (docs/behaviour/migration-controllers.md C3).
-    if (direction === "migrate") {
-      await this.#setControlPlane("control plane on");
-    } else {
+    for (const step of stepsBeforeNodes(direction)) await this.#setControlPlane(step);
+    if (direction === "rollback") {
       await this.#mark({ kind: "clusterReturning", plugin: subject.inTreeName });
     }
     await this.#crossAllNodes();
     if (direction === "migrate") {
       await this.#mark({ kind: "clusterMigrated", plugin: subject.inTreeName });
     } else {
-      await this.#setControlPlane("control plane off");
-      await this.#objectsClean();
+      for (const step of stepsAfterNodes(direction)) {
+        await (step === "objects clean" ? this.#objectsClean() : this.#setControlPlane(step));
+      }
       await this.#mark({ kind: "clusterReturned", plugin: subject.inTreeName });
     }
     await this.#keeper.write({ finishedAt: this.#env.clock.now().toISOString() });
@@ -99,8 +105,8 @@ export class CrossingRun {
     const { items } = await this.#patiently({ name: "nodes", wait }, (_, signal) =>
       this.#env.kube.list(resources.nodes, { signal }),
     );
-    const names = items.map((node) => node.metadata.name).sort();
-    return this.#options.direction === "migrate" ? names : names.reverse();
+    const names = items.map((node) => node.metadata.name);
+    return nodesInOrder(names, this.#options.direction);
   }
 
   async #crossNode(nodeName: string): Promise<void> {
@@ -113,41 +119,52 @@ export class CrossingRun {
     });
     const look = about("look", "to show whether it has crossed");
     if (await this.#patiently(look, (_, signal) => this.#hasCrossed(nodeName, signal))) return;
-    await this.#step(about("cordon", "to be cordoned"), (_, signal) =>
-      cordon(kube, nodeName, subject.shortName, signal),
-    );
-    await this.#step(about("drain", "its pods to end"), (onWaiting, signal) =>
-      drainNode(this.#env, nodeName, onWaiting, signal),
-    );
-    await this.#step(about("volumes gone", "its volumes to be detached"), (onWaiting, signal) =>
-      this.#until(onWaiting, signal, async () => {
-        // A scheduler that has not yet heard of the cordon may still bind pods, whose volumes would never go.
-        await drainNode(this.#env, nodeName, onWaiting, signal);
-        return this.#volumesLeft(nodeName, signal);
-      }),
-    );
-    // Before the flip: the mark ends the time in which the node must show no in-tree call.
-    if (direction === "rollback") {
-      await this.#mark({ kind: "nodeReturning", plugin: subject.inTreeName, nodeName });
-    }
-    const values = gateValuesFor(subject, direction);
-    await this.#step({ name: "flip", nodeName, wait: gatesWait(nodeName, values) }, (_, signal) =>
-      platform.setNodeGates(nodeName, values, signal),
-    );
-    await this.#step(about("CSINode agrees", "its CSINode to agree"), (onWaiting, signal) =>
-      this.#until(onWaiting, signal, async () => {
-        const csiNode = await kube.get(resources.csiNodes, { name: nodeName }, { signal });
-        const lack = csiNodeLacks(subject, direction, csiNode);
-        if (lack === undefined) return undefined;
-        // Pods that were bound late would keep the agent, and with it the CSINode, on the old path.
-        await drainNode(this.#env, nodeName, onWaiting, signal);
-        return waitFor("CSINode", nodeName, `waits for ${lack}`);
-      }),
-    );
-    if (direction === "migrate") {
-      await this.#mark({ kind: "nodeMigrated", plugin: subject.inTreeName, nodeName });
-    }
-    await this.#step(about("uncordon", "to be uncordoned"), (_, signal) => uncordon(kube, nodeName, signal));
+    const actions: Readonly<Record<NodeStep, () => Promise<void>>> = {
+      cordon: () =>
+        this.#step(about("cordon", "to be cordoned"), (_, signal) =>
+          cordon(kube, nodeName, subject.shortName, signal),
+        ),
+      drain: () =>
+        this.#step(about("drain", "its pods to end"), (onWaiting, signal) =>
+          drainNode(this.#env, nodeName, onWaiting, signal),
+        ),
+      "volumes gone": () =>
+        this.#step(about("volumes gone", "its volumes to be detached"), (onWaiting, signal) =>
+          this.#until(onWaiting, signal, async () => {
+            // A scheduler that has not yet heard of the cordon may still bind pods, whose volumes would never go.
+            await drainNode(this.#env, nodeName, onWaiting, signal);
+            return this.#volumesLeft(nodeName, signal);
+          }),
+        ),
+      flip: async () => {
+        // Before the flip: the mark ends the time in which the node must show no in-tree call.
+        if (direction === "rollback") {
+          await this.#mark({ kind: "nodeReturning", plugin: subject.inTreeName, nodeName });
+        }
+        const values = gateValuesFor(subject, direction);
+        await this.#step({ name: "flip", nodeName, wait: gatesWait(nodeName, values) }, (_, signal) =>
+          platform.setNodeGates(nodeName, values, signal),
+        );
+      },
+      "CSINode agrees": async () => {
+        await this.#step(about("CSINode agrees", "its CSINode to agree"), (onWaiting, signal) =>
+          this.#until(onWaiting, signal, async () => {
+            const csiNode = await kube.get(resources.csiNodes, { name: nodeName }, { signal });
+            const lack = csiNodeLacks(subject, direction, csiNode);
+            if (lack === undefined) return undefined;
+            // Pods that were bound late would keep the agent, and with it the CSINode, on the old path.
+            await drainNode(this.#env, nodeName, onWaiting, signal);
+            return waitFor("CSINode", nodeName, `waits for ${lack}`);
+          }),
+        );
+        if (direction === "migrate") {
+          await this.#mark({ kind: "nodeMigrated", plugin: subject.inTreeName, nodeName });
+        }
+      },
+      uncordon: () =>
+        this.#step(about("uncordon", "to be uncordoned"), (_, signal) => uncordon(kube, nodeName, signal)),
+    };
+    for (const step of nodeSteps) await actions[step]();
     await this.#keeper.write({ nodesDone: [...this.#keeper.journal.nodesDone, nodeName] });
   }
 

@@ -4,16 +4,14 @@
  *
  * A blocker would keep the crossing from its end, or lose something; a warning may pass by itself, or costs time.
  */
-import type { Node, Stored } from "@longshore/kube";
 import { translateInTreeInlineVolumeToCSI, translateInTreePVToCSI } from "@longshore/translation";
 import { attacherFindings, attachmentFindings } from "./attachment-findings.ts";
 import { budgetFindings } from "./budget-findings.ts";
-import { isCordonedForCrossing } from "./cordon.ts";
 import type { CrossingObservation } from "./crossing-observation.ts";
+import { nodesToCross } from "./crossing-steps.ts";
 import type { CrossingDirection, CrossingSubject } from "./crossing-subject.ts";
 import type { Finding, PreflightView } from "./finding.ts";
 import { nodeFindings } from "./node-findings.ts";
-import { csiNodeLacks } from "./node-state.ts";
 import { inlineVolumesOf, isVolumeOfPlugin, nameOf, volumeIndex } from "./pod-facts.ts";
 import { driverPodFindings, podFindings } from "./pod-findings.ts";
 
@@ -38,18 +36,6 @@ export function preflightFindings(
   const rank = (finding: Finding) => (finding.severity === "blocker" ? 0 : 1);
   // The sort is stable: findings of one severity keep the order of the list above.
   return findings.sort((a, b) => rank(a) - rank(b));
-}
-
-function nodesToCross(
-  subject: CrossingSubject,
-  direction: CrossingDirection,
-  seen: CrossingObservation,
-): Set<string> {
-  const csiNodes = new Map(seen.csiNodes.map((csiNode) => [csiNode.metadata.name, csiNode]));
-  const isToCross = (node: Stored<Node>) =>
-    isCordonedForCrossing(node) ||
-    csiNodeLacks(subject, direction, csiNodes.get(node.metadata.name)) !== undefined;
-  return new Set(seen.nodes.filter(isToCross).map((node) => node.metadata.name));
 }
 
 function translationFindings({ subject, seen }: PreflightView): Finding[] {

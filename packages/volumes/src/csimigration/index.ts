@@ -1,5 +1,6 @@
 /** The migration shim: gates, decisions and spec translation. */
 
+export { type GateRow, gateTable } from "./gate-table.ts";
 export {
   createMigratedPluginManager,
   type MigratedPluginManager,

@@ -6,7 +6,9 @@ import { FeatureGateError, type FeatureGateSpec, type FeatureGates } from "@long
 import { globalMigrationGate, type MigrationGates, migrationGates } from "@longshore/translation";
 
 /** The minor versions of Kubernetes 1 at which a gate has changed; left out: it never has. */
-interface GateHistory {
+export interface GateHistory {
+  /** From here on there is such a gate; left out for one that began as beta, and for one of Longshore alone. */
+  readonly alpha?: number;
   readonly beta?: number;
   readonly onByDefault?: number;
   readonly ga?: number;
@@ -17,22 +19,23 @@ interface GateHistory {
 }
 
 const history: Readonly<Record<string, GateHistory>> = {
-  CSIMigration: { beta: 17, onByDefault: 17, ga: 25, locked: 25, removed: 27 },
-  CSIMigrationAWS: { beta: 17, onByDefault: 23, ga: 25, locked: 25, removed: 27 },
-  CSIMigrationGCE: { beta: 17, onByDefault: 23, ga: 25, locked: 25, removed: 28 },
-  CSIMigrationAzureDisk: { beta: 19, onByDefault: 23, ga: 24, locked: 25, removed: 27 },
-  CSIMigrationAzureFile: { beta: 21, onByDefault: 24, ga: 26, locked: 27, removed: 30 },
-  CSIMigrationOpenStack: { beta: 18, onByDefault: 21, ga: 24, locked: 24, removed: 26 },
-  CSIMigrationvSphere: { beta: 19, onByDefault: 25, ga: 26, locked: 27, removed: 29 },
-  CSIMigrationPortworx: { beta: 25, onByDefault: 31, ga: 33, locked: 33, removed: 36 },
-  CSIMigrationRBD: { deprecated: 28, removed: 31 },
-  ...Object.fromEntries(migrationGates.map(({ completeGate }) => [completeGate, { removed: 21 }])),
+  CSIMigration: { alpha: 14, beta: 17, onByDefault: 17, ga: 25, locked: 25, removed: 27 },
+  CSIMigrationAWS: { alpha: 14, beta: 17, onByDefault: 23, ga: 25, locked: 25, removed: 27 },
+  CSIMigrationGCE: { alpha: 14, beta: 17, onByDefault: 23, ga: 25, locked: 25, removed: 28 },
+  CSIMigrationAzureDisk: { alpha: 15, beta: 19, onByDefault: 23, ga: 24, locked: 25, removed: 27 },
+  CSIMigrationAzureFile: { alpha: 15, beta: 21, onByDefault: 24, ga: 26, locked: 27, removed: 30 },
+  CSIMigrationOpenStack: { alpha: 14, beta: 18, onByDefault: 21, ga: 24, locked: 24, removed: 26 },
+  CSIMigrationvSphere: { alpha: 18, beta: 19, onByDefault: 25, ga: 26, locked: 27, removed: 29 },
+  CSIMigrationPortworx: { alpha: 23, beta: 25, onByDefault: 31, ga: 33, locked: 33, removed: 36 },
+  CSIMigrationRBD: { alpha: 23, deprecated: 28, removed: 31 },
+  ...Object.fromEntries(migrationGates.map(({ completeGate }) => [completeGate, { alpha: 17, removed: 21 }])),
   CSIMigrationvSphereComplete: { beta: 19, removed: 22 },
-  ...Object.fromEntries(migrationGates.map((gates) => [unregisterGateOf(gates), { removed: 31 }])),
+  ...Object.fromEntries(migrationGates.map((gates) => [unregisterGateOf(gates), { alpha: 21, removed: 31 }])),
   // These two joined later, and have Complete gates in Longshore alone.
   CSIMigrationPortworxComplete: {},
   CSIMigrationRBDComplete: {},
-  InTreePluginPortworxUnregister: { removed: 36 },
+  InTreePluginPortworxUnregister: { alpha: 23, removed: 36 },
+  InTreePluginRBDUnregister: { alpha: 23, removed: 31 },
   // Kubernetes has it on from 1.31 on, Longshore for each version: without it a disk outlives its volume.
   HonorPVReclaimPolicy: { beta: 0, onByDefault: 0, ga: 33, locked: 33 },
 };
@@ -53,6 +56,11 @@ export function volumeGatesFor(version: string): Readonly<Record<string, Feature
   const minor = /^v?1\.(\d{1,3})(\.|$)/.exec(version)?.[1];
   if (minor === undefined) throw new FeatureGateError(`Kubernetes version "${version}": write 1.<minor>`);
   return gatesAt(Number(minor));
+}
+
+/** When the gate changed; undefined for a name that is no gate of the volume subsystem. */
+export function gateHistoryOf(name: string): GateHistory | undefined {
+  return history[name];
 }
 
 function gatesAt(minor: number): Readonly<Record<string, FeatureGateSpec>> {

@@ -1,0 +1,47 @@
+/** A client of the cluster that `--kubeconfig` and `--context` name, for commands that look at any cluster. */
+import { resolve } from "node:path";
+import type { ClusterConfig, KubeClient } from "@longshore/kube";
+import type { Clock } from "@longshore/runtime";
+import { UsageError } from "./exit.ts";
+import { kubeconfigOf } from "./kubeconfig.ts";
+
+/** The flags that name a cluster. */
+export interface ClusterFlags {
+  readonly kubeconfig?: string;
+  readonly context?: string;
+}
+
+/** Runs `work` with a client of the cluster. @param otherwise how else the command can be used, for the error @throws UsageError when no cluster is named */
+export async function withCluster<T>(
+  flags: ClusterFlags,
+  otherwise: string,
+  work: (env: { readonly clock: Clock; readonly kube: KubeClient }) => Promise<T>,
+): Promise<T> {
+  const { createHttpClient } = await import("@longshore/kube");
+  const { createLogger, noMeter, systemClock, systemRandom } = await import("@longshore/runtime");
+  const logger = createLogger({ format: "human", level: "warn" });
+  const runtime = { clock: systemClock, random: systemRandom, logger, meter: noMeter };
+  const kube = createHttpClient(runtime, await configOf(flags, otherwise));
+  try {
+    return await work({ clock: systemClock, kube });
+  } finally {
+    await kube.close();
+  }
+}
+
+async function configOf(flags: ClusterFlags, otherwise: string): Promise<ClusterConfig> {
+  const path = flags.kubeconfig ?? process.env.KUBECONFIG ?? "";
+  if (path !== "") {
+    return kubeconfigOf(flags.kubeconfig === undefined ? "KUBECONFIG" : "--kubeconfig", {
+      path: resolve(path),
+      environment: process.env as Record<string, string>,
+      ...(flags.context === undefined ? {} : { context: flags.context }),
+    });
+  }
+  if (process.env.KUBERNETES_SERVICE_HOST === undefined) {
+    throw new UsageError(`--kubeconfig: which cluster? Give a file, set KUBECONFIG, ${otherwise}`);
+  }
+  const { inClusterConfig } = await import("@longshore/kube");
+  const { kernelHost } = await import("@longshore/runtime");
+  return inClusterConfig(kernelHost(), process.env as Record<string, string>);
+}

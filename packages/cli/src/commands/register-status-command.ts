@@ -1,0 +1,49 @@
+/** `longshore status`: what of a cluster's volumes is where. Reads only. */
+import { type Command, Option } from "commander";
+import { type ClusterFlags, withCluster } from "../cluster-access.ts";
+import { interruptible } from "../exit.ts";
+import { clusterTables, storyText } from "./status-report.ts";
+
+interface StatusFlags extends ClusterFlags {
+  readonly volume?: string;
+  readonly output: "table" | "json";
+}
+
+/** Adds the command `status` to `program`. */
+export function registerStatusCommand(program: Command): void {
+  program
+    .command("status")
+    .description(
+      "what is where in any cluster: migrated plugins and drivers of nodes, paths of volumes, who holds which disk",
+    )
+    .option("--volume <pv>", "the whole story of one PersistentVolume, with its events")
+    .option("--kubeconfig <file>", "the cluster; default $KUBECONFIG, then the account of the pod")
+    .option("--context <name>", "of the kubeconfig; default its current one")
+    .addOption(
+      new Option("-o, --output <form>", "how it is printed").choices(["table", "json"]).default("table"),
+    )
+    .addHelpText(
+      "after",
+      "\nIt only lists objects; the rights are those that `longshore assess --print-rbac` prints, with --volume also to list Events.\n" +
+        "Exit codes: 0 printed, 1 failed, 2 wrong usage, 130 interrupted.",
+    )
+    .action(async (flags: StatusFlags) => {
+      process.stdout.write(await interruptible((signal) => statusText(flags, signal)));
+    });
+}
+
+async function statusText(flags: StatusFlags, signal: AbortSignal): Promise<string> {
+  const { clusterStatusOf, collectCluster, readVolumeStory } = await import("@longshore/migration");
+  const { volume, output } = flags;
+  return withCluster(flags, "or run it in a pod", async (env) => {
+    const inventory = await collectCluster(env, { signal });
+    if (volume === undefined) {
+      const status = clusterStatusOf(inventory);
+      return output === "json" ? jsonText(status) : clusterTables(status);
+    }
+    const story = await readVolumeStory(env.kube, inventory, volume, signal);
+    return output === "json" ? jsonText(story) : storyText(story);
+  });
+}
+
+const jsonText = (value: object): string => `${JSON.stringify(value, undefined, 2)}\n`;

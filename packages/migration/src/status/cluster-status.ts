@@ -1,0 +1,159 @@
+/**
+ * What of a cluster is where: the drivers and migrated plugins of each node, the path that each volume takes there, and who
+ * holds which disk. A pure function of what was read. Source: docs/behaviour/migration-controllers.md C1, C2.
+ */
+import type { Node, Stored } from "@longshore/kube";
+import { csiUniqueVolumeName } from "@longshore/storage";
+import { type AssessView, assessView } from "../assess/assess-view.ts";
+import type { Inventory } from "../assess/inventory.ts";
+import { isCordonedForCrossing } from "../crossing/cordon.ts";
+import { migratedPluginsOf } from "../crossing/node-state.ts";
+import { type VolumeForm, volumeFormOf } from "../crossing/volume-form.ts";
+import { type DiskHolder, holderIndex } from "./disk-holders.ts";
+
+/** One node. */
+export interface NodeStatus {
+  readonly name: string;
+  readonly ready: boolean;
+  /** `crossing`: a crossing has cordoned it; `other`: someone else has. */
+  readonly cordoned?: "crossing" | "other";
+  readonly kubelet?: string;
+  /** In-tree names of the plugins whose volumes it serves through CSI. */
+  readonly migratedPlugins: readonly string[];
+  /** Names of the drivers that are registered there. */
+  readonly drivers: readonly string[];
+}
+
+/** Where a volume is used, and by which path. */
+export interface VolumeUseStatus {
+  readonly nodeName: string;
+  /** `namespace/name` of the pod. */
+  readonly pod: string;
+  readonly path: "in-tree" | "csi";
+}
+
+/** One volume: a PersistentVolume, or an in-tree volume of a pod's own. */
+export interface VolumeStatus {
+  /** Name of the PersistentVolume, or which volume of which pod. */
+  readonly name: string;
+  readonly phase?: string;
+  /** `namespace/name` of the claim that it is bound to. */
+  readonly claim?: string;
+  readonly form: VolumeForm["kind"];
+  /** In-tree name of its plugin. */
+  readonly plugin?: string;
+  readonly driver?: string;
+  /** What its plugin or driver calls it. */
+  readonly handle?: string;
+  readonly uses: readonly VolumeUseStatus[];
+  readonly holders: readonly DiskHolder[];
+}
+
+/** The whole cluster. */
+export interface ClusterStatus {
+  /** When it was looked at, RFC 3339. */
+  readonly at: string;
+  readonly nodes: readonly NodeStatus[];
+  readonly volumes: readonly VolumeStatus[];
+  /** What could not be read, one sentence each: what depends on it is missing above. */
+  readonly gaps: readonly string[];
+}
+
+/** The status. It takes time in proportion to the inventory. */
+export function clusterStatusOf(inventory: Inventory): ClusterStatus {
+  const view = assessView(inventory, undefined, false);
+  return {
+    at: inventory.now.toISOString(),
+    nodes: nodesOf(inventory),
+    volumes: [...boundVolumes(view), ...ownVolumes(view)],
+    gaps: inventory.gaps.map(({ object, evidence }) => `${object}: ${evidence}`),
+  };
+}
+
+function nodesOf({ nodes, csiNodes }: Inventory): NodeStatus[] {
+  const byName = new Map(csiNodes.map((csiNode) => [csiNode.metadata.name, csiNode]));
+  return nodes.map((node) => {
+    const csiNode = byName.get(node.metadata.name);
+    const kubelet = node.status?.nodeInfo?.kubeletVersion;
+    return {
+      name: node.metadata.name,
+      ready: node.status?.conditions?.some((c) => c.type === "Ready" && c.status === "True") === true,
+      ...cordonOf(node),
+      ...(kubelet === undefined ? {} : { kubelet }),
+      migratedPlugins: migratedPluginsOf(csiNode),
+      drivers: (csiNode?.spec.drivers ?? []).map(({ name }) => name),
+    };
+  });
+}
+
+function cordonOf(node: Stored<Node>): Pick<NodeStatus, "cordoned"> {
+  if (isCordonedForCrossing(node)) return { cordoned: "crossing" };
+  return node.spec?.unschedulable === true ? { cordoned: "other" } : {};
+}
+
+function boundVolumes(view: AssessView): VolumeStatus[] {
+  const uses = usesByVolume(view);
+  const holders = holderIndex(view.inventory);
+  return view.inventory.volumes.map((pv): VolumeStatus => {
+    const { name } = pv.metadata;
+    const form = volumeFormOf(pv);
+    const used = uses.get(name) ?? [];
+    const claim = pv.spec?.claimRef;
+    const phase = pv.status?.phase;
+    return {
+      name,
+      ...(phase === undefined ? {} : { phase }),
+      ...(claim === undefined ? {} : { claim: `${claim.namespace}/${claim.name}` }),
+      form: form.kind,
+      ...(form.kind === "in-tree" ? { plugin: form.plugin } : {}),
+      ...(form.kind === "other" ? {} : { driver: form.driver, handle: form.handle }),
+      uses: used,
+      holders: holders.of(name, uniqueNamesOf(form), used),
+    };
+  });
+}
+
+/** The names that nodes and the attach/detach controller may know the volume by: one for each path. */
+function uniqueNamesOf(form: VolumeForm): readonly string[] {
+  if (form.kind === "other") return [];
+  if (form.kind === "csi") return [csiUniqueVolumeName(form.driver, form.handle)];
+  const inTree = `${form.plugin}/${form.handle}`;
+  return form.csiHandle === undefined ? [inTree] : [inTree, csiUniqueVolumeName(form.driver, form.csiHandle)];
+}
+
+function usesByVolume(view: AssessView): ReadonlyMap<string, VolumeUseStatus[]> {
+  const uses = new Map<string, VolumeUseStatus[]>();
+  for (const use of view.uses) {
+    if (use.pv === undefined) continue;
+    const { name } = use.pv.metadata;
+    const list = uses.get(name);
+    if (list === undefined) uses.set(name, [useStatusOf(view, use)]);
+    else list.push(useStatusOf(view, use));
+  }
+  return uses;
+}
+
+function useStatusOf(
+  view: AssessView,
+  { pod, nodeName, gates }: AssessView["uses"][number],
+): VolumeUseStatus {
+  const isInTree = gates !== undefined && view.migratedOn.get(gates.inTreeName)?.has(nodeName) !== true;
+  const { namespace, name } = pod.metadata;
+  return { nodeName, pod: `${namespace}/${name}`, path: isInTree ? "in-tree" : "csi" };
+}
+
+function ownVolumes(view: AssessView): VolumeStatus[] {
+  return view.uses.flatMap((use): VolumeStatus[] => {
+    if (use.pv !== undefined || use.gates === undefined) return [];
+    return [
+      {
+        name: use.what,
+        form: "in-tree",
+        plugin: use.gates.inTreeName,
+        driver: use.driver,
+        uses: [useStatusOf(view, use)],
+        holders: [],
+      },
+    ];
+  });
+}

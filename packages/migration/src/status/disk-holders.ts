@@ -1,0 +1,92 @@
+/** Who holds a disk, since when, and why it is not released. Pure. Source: docs/behaviour/controllers.md A. */
+import type { Stored, VolumeAttachment } from "@longshore/kube";
+import { uncertainVolumesOf } from "@longshore/storage";
+import type { Inventory } from "../assess/inventory.ts";
+
+/** One reason why a disk is where it is. */
+export interface DiskHolder {
+  readonly nodeName: string;
+  /** `VolumeAttachment NAME`, or the field or annotation of the Node. */
+  readonly by: string;
+  /** RFC 3339; left out where the API does not say: a Node's status has no times. */
+  readonly since?: string;
+  readonly attached: boolean;
+  /** Why it is not released; empty when nothing that was read keeps it. */
+  readonly because: readonly string[];
+}
+
+/** Finds the holders of volumes. */
+export interface HolderIndex {
+  /** @param pv its PersistentVolume @param uniqueNames as in a node's status @param uses pods that use it */
+  of(
+    pv: string,
+    uniqueNames: readonly string[],
+    uses: readonly { readonly nodeName: string; readonly pod: string }[],
+  ): readonly DiskHolder[];
+}
+
+interface NodeClaim {
+  readonly nodeName: string;
+  readonly field: "status.volumesAttached" | "status.volumesInUse" | "perhaps attached";
+}
+
+/** Makes the index; each look-up then costs as much as it finds. */
+export function holderIndex({ nodes, attachments }: Inventory): HolderIndex {
+  const byVolume = new Map<string, Stored<VolumeAttachment>[]>();
+  for (const va of attachments) listIn(byVolume, va.spec.source.persistentVolumeName ?? "").push(va);
+  const claims = new Map<string, NodeClaim[]>();
+  for (const node of nodes) {
+    const nodeName = node.metadata.name;
+    const note = (name: string, field: NodeClaim["field"]) => listIn(claims, name).push({ nodeName, field });
+    for (const { name } of node.status?.volumesAttached ?? []) note(name, "status.volumesAttached");
+    for (const name of node.status?.volumesInUse ?? []) note(name, "status.volumesInUse");
+    for (const name of uncertainVolumesOf(node)) note(name, "perhaps attached");
+  }
+  return {
+    of(pv, uniqueNames, uses) {
+      const claimed = uniqueNames.flatMap((name) => claims.get(name) ?? []);
+      const held = (nodeName: string) => [
+        ...uses.filter((use) => use.nodeName === nodeName).map(({ pod }) => `Pod ${pod} uses it`),
+        ...(claimed.some((c) => c.nodeName === nodeName && c.field === "status.volumesInUse")
+          ? ["the node's agent reports it in use"]
+          : []),
+      ];
+      const joined = (byVolume.get(pv) ?? []).map((va) => attachmentHolder(va, held(va.spec.nodeName)));
+      const others = claimed.filter(
+        ({ nodeName, field }) =>
+          field !== "status.volumesInUse" && !joined.some((holder) => holder.nodeName === nodeName),
+      );
+      return [...joined, ...others.map((claim) => nodeHolder(claim, held(claim.nodeName)))];
+    },
+  };
+}
+
+function attachmentHolder({ metadata, spec, status }: Stored<VolumeAttachment>, held: string[]): DiskHolder {
+  const { creationTimestamp: since, deletionTimestamp, finalizers = [] } = metadata;
+  const deleting =
+    deletionTimestamp === undefined
+      ? []
+      : [
+          `it is being deleted since ${deletionTimestamp}, held by ${finalizers.join(", ") || "no finalizer"}`,
+        ];
+  const error = (deletionTimestamp === undefined ? status?.attachError : status?.detachError)?.message;
+  return {
+    nodeName: spec.nodeName,
+    by: `VolumeAttachment ${metadata.name}`,
+    ...(since === undefined ? {} : { since }),
+    attached: status?.attached === true,
+    because: [...held, ...deleting, ...(error === undefined ? [] : [error])],
+  };
+}
+
+function nodeHolder({ nodeName, field }: NodeClaim, held: string[]): DiskHolder {
+  const isSure = field === "status.volumesAttached";
+  const unsure = isSure ? [] : ["the attach/detach controller is to confirm whether it is attached"];
+  return { nodeName, by: `Node ${nodeName}, ${field}`, attached: isSure, because: [...held, ...unsure] };
+}
+
+function listIn<V>(lists: Map<string, V[]>, key: string): V[] {
+  const list = lists.get(key) ?? [];
+  lists.set(key, list);
+  return list;
+}
