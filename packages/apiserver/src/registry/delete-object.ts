@@ -6,10 +6,11 @@
 import type { KubeObject, Pod, Stored } from "@longshore/kube";
 import { apiTime, isPodTerminal } from "@longshore/kube/basics";
 import type { ListAnswer, ObjectAnswer } from "../api/api-request.ts";
-import { apiError, conflict, invalid, invalidValue, unsupportedValue } from "../api/errors.ts";
+import { apiError, conflict, forbidden, invalid, invalidValue, unsupportedValue } from "../api/errors.ts";
 import type { Kind } from "../api/kind.ts";
 import { own } from "../api/own.ts";
 import { betweenCommits, commitWork } from "../api/work-time.ts";
+import { systemPriorityClasses } from "./kinds/scheduling.ts";
 import { commitOne, existing, isDryRun, type KindRequest, type RegistryContext } from "./registry-context.ts";
 import { selectedObjects } from "./selection.ts";
 
@@ -25,7 +26,16 @@ interface DeleteOptions {
 /** DELETE of one object. */
 export function deleteObject(context: RegistryContext, request: KindRequest): ObjectAnswer {
   const options = deleteOptions(request);
+  refuseSystemPriorityClass(request);
   return removeObject(context, request, existing(request), options, isDry(request, options));
+}
+
+/** The system's own priority classes stay (kubernetes pkg/registry/scheduling/priorityclass/storage Delete). */
+function refuseSystemPriorityClass({ of, name = "" }: KindRequest): void {
+  if (of.group !== "scheduling.k8s.io" || of.plural !== "priorityclasses") return;
+  if (!systemPriorityClasses.some(({ metadata }) => metadata?.name === name)) return;
+  const resource = { group: of.group, resource: of.plural };
+  throw forbidden(resource, name, "this is a system priority class and cannot be deleted");
 }
 
 /** A dry run is asked for in the query or in the options. */
