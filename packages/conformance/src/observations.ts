@@ -37,7 +37,7 @@ const stringLimits: Readonly<Record<string, number>> = {
   "csi.v1.ControllerGetVolumeResponse.VolumeStatus.published_node_ids": 256,
 };
 
-/** The key of the parameter that is too long by our own doing: a driver that gives it back is not at fault. */
+/** The key of the parameter that is too long by our own doing: a driver that returns it is not at fault. */
 export const overlongKey = "longshore.dev/long";
 
 const encoder = new TextEncoder();

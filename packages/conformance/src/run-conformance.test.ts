@@ -384,7 +384,7 @@ test.each([
   expect(isConformant(report)).toBe(true);
 });
 
-test("a driver that gives back the parameter that was too long by our doing is not at fault", async () => {
+test("a driver that returns the parameter that was too long by our doing is not at fault", async () => {
   const world = await fakeWorld();
   world.csi.intercept(async (call, proceed) => {
     const answer = await proceed();
