@@ -23,15 +23,20 @@ export class CheckSkipped extends Error {
   override readonly name = "CheckSkipped";
 }
 
+/** How binding a rule is: the specification demands it, recommends it, or the suite alone recommends it. */
+export type Verb = "MUST" | "SHOULD" | "ADVICE";
+
 /** How a check ended. */
 export interface CheckResult {
   readonly id: string;
   readonly sentence: string;
   readonly spec: string;
-  readonly outcome: "passed" | "failed" | "skipped";
-  /** What was seen (failed), or why it was not looked at (skipped). */
+  /** How binding the rule is. A broken MUST has failed; one that is less is a warning. */
+  readonly verb: Verb;
+  readonly outcome: "passed" | "failed" | "warned" | "skipped";
+  /** What was seen (failed, warned), or why it was not looked at (skipped). */
   readonly message?: string;
-  /** The calls of a failed check, in order, without secrets. */
+  /** The calls of a check that failed or warned, in order, without secrets. */
   readonly calls?: readonly CallRecord[];
   readonly elapsedMs: number;
 }

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { junitOf } from "./junit.ts";
 import type { ConformanceReport } from "./run-conformance.ts";
 
-const rule = { sentence: "it must hold", spec: "CreateVolume", elapsedMs: 1500 };
+const rule = { sentence: "it must hold", spec: "CreateVolume", elapsedMs: 1500, verb: "MUST" as const };
 const report: ConformanceReport = {
   driver: {
     name: "a&b",
@@ -23,6 +23,7 @@ const report: ConformanceReport = {
   ],
   passed: 1,
   failed: 1,
+  warned: 0,
   skipped: 1,
   leftovers: ["volume v: gone astray"],
   elapsedMs: 4500,

@@ -1,6 +1,6 @@
 import { CsiCallError, CsiStatusError, lostReply } from "@longshore/csi";
 import { HostError } from "@longshore/runtime";
-import { allSecrets, type FakeWorld, fakeWorld } from "@longshore/testing/conformance";
+import { allSecrets, type FakeWorld, fakeWorld, faultTable } from "@longshore/testing/conformance";
 import { expect, test } from "vitest";
 import type { CheckResult } from "./check-result.ts";
 import { conformanceChecks, DriverUnreachableError, groupOf, isConformant, runConformance } from "./index.ts";
@@ -364,4 +364,52 @@ test("the same seed gives the same run", async () => {
     return calls;
   };
   expect(await trace()).toEqual(await trace());
+});
+
+test.each([
+  ["controller.expand-volume.already-larger", "SHOULD"],
+  ["controller.list-volumes.negative-max-entries", "ADVICE"],
+  ["node.unpublish-volume.removes-empty-target", "ADVICE"],
+])("%s is no MUST: a driver without it keeps the contract, with a warning", async (id, verb) => {
+  const planted = faultTable[id];
+  const world = await fakeWorld({ ...(planted === undefined ? {} : { fault: planted.fault() }) });
+  const report = await runIn(world, { select: only(id) });
+  expect(report).toMatchObject({
+    passed: 0,
+    failed: 0,
+    warned: 1,
+    results: [{ id, verb, outcome: "warned" }],
+  });
+  expect(report.results[0]?.calls).not.toEqual([]);
+  expect(isConformant(report)).toBe(true);
+});
+
+test("a driver that returns the parameter that was too long by our doing is not at fault", async () => {
+  const world = await fakeWorld();
+  world.csi.intercept(async (call, proceed) => {
+    const answer = await proceed();
+    const { volume } = answer as { readonly volume?: { readonly volumeContext: object } };
+    const { parameters } = call.request as { readonly parameters?: object };
+    if (volume !== undefined) Object.assign(volume.volumeContext, parameters);
+    return answer;
+  });
+  const select = only("controller.create-volume.overlong-parameters", "protocol.map-size");
+  const report = await runIn(world, { select });
+  expect(messagesOf(report.results, "failed")).toEqual([]);
+  expect(report.passed).toBe(2);
+});
+
+test("an answer that never came fails a check, whatever its verb", async () => {
+  const id = "controller.expand-volume.already-larger";
+  const world: FakeWorld = await fakeWorld();
+  world.csi.intercept((call, proceed) => {
+    if (call.rpc === "ControllerExpandVolume") throw lostReply(call.rpc);
+    return proceed();
+  });
+  const report = await runIn(world, { select: only(id) });
+  expect(report).toMatchObject({
+    failed: 1,
+    warned: 0,
+    results: [{ id, verb: "SHOULD", outcome: "failed" }],
+  });
 });

@@ -13,6 +13,7 @@ import { CheckContext, restarted } from "./check-context.ts";
 import type { CallRecord, CheckResult } from "./check-result.ts";
 import { CheckSkipped } from "./check-result.ts";
 import { checks as allChecks } from "./checks/index.ts";
+import { verbOf } from "./checks/verbs.ts";
 import { type ConformanceClients, conformanceClients } from "./conformance-clients.ts";
 import {
   type ConformanceEnv,
@@ -42,6 +43,8 @@ export interface ConformanceReport {
   readonly results: readonly CheckResult[];
   readonly passed: number;
   readonly failed: number;
+  /** Checks of a SHOULD, or of our advice, that did not hold; these do not fail the driver. */
+  readonly warned: number;
   readonly skipped: number;
   /** What the suite made and could not remove, a sentence each. */
   readonly leftovers: readonly string[];
@@ -142,13 +145,15 @@ export class ConformanceSession {
   async run(check: Check, signal: AbortSignal): Promise<CheckResult> {
     const startedMs = this.#env.clock.monotonicMs();
     const calls: CallRecord[] = [];
+    const verb = verbOf(check.id);
     const end = (outcome: CheckResult["outcome"], message?: string): CheckResult => ({
       id: check.id,
       sentence: check.sentence,
       spec: check.spec,
+      verb,
       outcome,
       ...(message === undefined ? {} : { message: this.#strip(message) }),
-      ...(outcome === "failed" ? { calls: calls.slice(-callsMax) } : {}),
+      ...(outcome === "failed" || outcome === "warned" ? { calls: calls.slice(-callsMax) } : {}),
       elapsedMs: this.#env.clock.monotonicMs() - startedMs,
     });
     const reason = this.#reasonToSkip(check);
@@ -170,7 +175,8 @@ export class ConformanceSession {
         if (!isBack) this.#goneSince = check.id;
         return end("failed", lostAnswer(error, isBack));
       }
-      return end("failed", errorChain(error));
+      // Only a broken MUST fails the driver; no answer at all fails it, whatever the check.
+      return end(verb === "MUST" ? "failed" : "warned", errorChain(error));
     } finally {
       await this.#cleanUp(ledger);
     }
@@ -328,6 +334,7 @@ function reportOf(
     results,
     passed: count("passed"),
     failed: count("failed"),
+    warned: count("warned"),
     skipped: count("skipped"),
     leftovers,
     elapsedMs,

@@ -23,7 +23,7 @@ import {
 } from "./driver-check/check-flags.ts";
 
 const help = `
-Exit codes: 0 all checks that ran have passed; 1 some check failed, or what the checks made could not be removed;
+Exit codes: 0 no check of a MUST has failed; 1 some check failed, or what the checks made could not be removed;
 2 wrong usage, or no driver can be reached; 130 interrupted, after everything that was made has been removed.
 
 Run it where the node service runs, as a user who may see the paths below --staging-dir and --target-dir. A driver
@@ -275,6 +275,7 @@ function showChecks(progress: Progress, clock: Clock) {
       else {
         const { id, outcome, message } = event.result;
         if (outcome === "failed") progress.line(`✗ ${id}: ${message}`);
+        if (outcome === "warned") progress.line(`! ${id}: ${message}`);
         return;
       }
       sinceMs = nowMs();

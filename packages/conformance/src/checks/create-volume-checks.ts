@@ -5,6 +5,7 @@ import type { CheckContext } from "../check-context.ts";
 import { endingOf, must, mustAnswer, mustEnd } from "../expect.ts";
 import { capabilityOf, makeVolume, volumeOf, volumeRequest } from "../fixtures.ts";
 import { controllerCan, controllerCannot, hasNode, pluginCan, topologyKnown } from "../needs.ts";
+import { overlongKey } from "../observations.ts";
 import { refusals } from "./refusals.ts";
 
 const spec = "CreateVolume";
@@ -251,7 +252,7 @@ export const createVolumeChecks: readonly Check[] = [
     needs,
     after,
     async run(context) {
-      const parameters = { ...context.options.parameters, "longshore.dev/long": "x".repeat(mapBytes) };
+      const parameters = { ...context.options.parameters, [overlongKey]: "x".repeat(mapBytes) };
       await mustEnd(
         `CreateVolume with parameters of more than ${mapBytes} bytes`,
         context.controller.createVolume(volumeRequest(context, { parameters })),

@@ -3,7 +3,7 @@ import type { ConformanceReport } from "@longshore/conformance";
 import { expect, test } from "vitest";
 import { reportText } from "./report-text.ts";
 
-const rule = { sentence: "it must hold", spec: "CreateVolume", elapsedMs: 1500 };
+const rule = { sentence: "it must hold", spec: "CreateVolume", elapsedMs: 1500, verb: "MUST" as const };
 const base: ConformanceReport = {
   driver: {
     name: "demo.csi",
@@ -28,6 +28,7 @@ const base: ConformanceReport = {
   ],
   passed: 2,
   failed: 0,
+  warned: 0,
   skipped: 4,
   leftovers: [],
   elapsedMs: 3000,
@@ -41,14 +42,14 @@ node         node-1
 plugin       CONTROLLER_SERVICE
 controller   CREATE_DELETE_VOLUME
 
-SUBJECT                    PASSED   FAILED   SKIPPED   TIME
-controller.create-volume   2        -        -         3.0 s
-node.data                  -        -        4         6.0 s
+SUBJECT                    PASSED   FAILED   WARNED   SKIPPED   TIME
+controller.create-volume   2        -        -        -         3.0 s
+node.data                  -        -        -        4         6.0 s
 
 Skipped
   no node service answers: node.data.a, node.data.b and 2 more
 
-2 passed, 0 failed, 4 skipped in 3.0 s: the driver keeps the contract, as far as it was checked
+2 passed, 0 failed, 0 warned, 4 skipped in 3.0 s: the driver keeps the contract, as far as it was checked
 `);
 });
 
@@ -71,7 +72,9 @@ test("a failure says what must hold, what was seen, and which calls were made", 
   calls:
     CreateVolume {"name":"nnn`);
   expect(text).toContain("n… → OK (3 ms)\n    CreateVolume {} → INTERNAL: no (1 ms)\n");
-  expect(text).toMatch(/0 passed, 1 failed, 0 skipped in 3\.0 s: the driver breaks the contract\n$/);
+  expect(text).toMatch(
+    /0 passed, 1 failed, 0 warned, 0 skipped in 3\.0 s: the driver breaks the contract\n$/,
+  );
 });
 
 test("what could not be removed is named, and is the verdict of a run without failures", () => {

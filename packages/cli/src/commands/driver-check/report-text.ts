@@ -8,7 +8,7 @@ const longestRequest = 300;
 /** The whole report. @param verbose one line a check instead of one a subject */
 export function reportText(report: ConformanceReport, verbose: boolean): string {
   const { results, leftovers } = report;
-  const failed = results.filter(({ outcome }) => outcome === "failed");
+  const failed = results.filter(({ outcome }) => outcome === "failed" || outcome === "warned");
   return [
     driverText(report),
     verbose ? everyCheck(results) : subjects(results),
@@ -61,9 +61,13 @@ function subjects(results: readonly CheckResult[]): string {
     const own = results.filter(({ id }) => subjectOf(id) === subject);
     const count = (outcome: string) => own.filter((result) => result.outcome === outcome).length;
     const ms = own.reduce((sum, { elapsedMs }) => sum + elapsedMs, 0);
-    rows.push([subject, ...["passed", "failed", "skipped"].map((o) => String(count(o) || "-")), seconds(ms)]);
+    rows.push([
+      subject,
+      ...["passed", "failed", "warned", "skipped"].map((o) => String(count(o) || "-")),
+      seconds(ms),
+    ]);
   }
-  return table([["SUBJECT", "PASSED", "FAILED", "SKIPPED", "TIME"], ...rows]);
+  return table([["SUBJECT", "PASSED", "FAILED", "WARNED", "SKIPPED", "TIME"], ...rows]);
 }
 
 function everyCheck(results: readonly CheckResult[]): string {
@@ -91,10 +95,12 @@ function skippedText(results: readonly CheckResult[]): string {
   return `Skipped\n${lines.join("")}`;
 }
 
-function failureText({ id, sentence, spec, message = "", calls = [] }: CheckResult): string {
+const holds = { MUST: "must hold: ", SHOULD: "should hold: ", ADVICE: "our advice: " } as const;
+
+function failureText({ id, sentence, spec, verb, outcome, message = "", calls = [] }: CheckResult): string {
   return [
-    `${pc.red("FAILED")} ${pc.bold(id)}`,
-    `  must hold: ${sentence} ${pc.dim(`(CSI specification, ${spec})`)}`,
+    `${outcome === "failed" ? pc.red("FAILED") : pc.yellow("WARNED")} ${pc.bold(id)}`,
+    `  ${holds[outcome === "failed" ? "MUST" : verb]}${sentence} ${pc.dim(`(CSI specification, ${spec})`)}`,
     `  was seen:  ${message}`,
     ...(calls.length === 0 ? [] : ["  calls:"]),
     ...calls.map((call) => `    ${callText(call)}`),
@@ -109,7 +115,7 @@ function callText({ rpc, code, message, request, elapsedMs }: CallRecord): strin
   return `${rpc} ${pc.dim(shown)} → ${ending} ${pc.dim(`(${Math.round(elapsedMs)} ms)`)}`;
 }
 
-function summary({ passed, failed, skipped, leftovers, elapsedMs }: ConformanceReport): string {
+function summary({ passed, failed, warned, skipped, leftovers, elapsedMs }: ConformanceReport): string {
   const verdict =
     failed > 0
       ? pc.red("the driver breaks the contract")
@@ -118,5 +124,5 @@ function summary({ passed, failed, skipped, leftovers, elapsedMs }: ConformanceR
         : passed === 0
           ? "nothing was checked"
           : pc.green("the driver keeps the contract, as far as it was checked");
-  return `${passed} passed, ${failed} failed, ${skipped} skipped in ${seconds(elapsedMs)}: ${verdict}\n`;
+  return `${passed} passed, ${failed} failed, ${warned} warned, ${skipped} skipped in ${seconds(elapsedMs)}: ${verdict}\n`;
 }
