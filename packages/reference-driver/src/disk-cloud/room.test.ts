@@ -102,7 +102,8 @@ describe.skipIf(!isRoot)("on a small disk of this machine (needs root)", () => {
     for (const name of (await host.readDirectory(`${dir}/cloud/disks`)) ?? []) {
       await host.detachLoop(`${dir}/cloud/disks/${name}`);
     }
-    execFileSync("umount", [dir]);
+    // The kernel lets go of a loop device only when its last reader has closed it.
+    await expect.poll(() => execFileSync("umount", [dir]), { timeout: 8_000 }).toBeDefined();
     rmSync(dir, { recursive: true, force: true });
   });
   const sizeBytes = 128n * 1024n * 1024n;
