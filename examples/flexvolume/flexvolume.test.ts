@@ -16,7 +16,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { kernelHost, systemClock, unprivilegedHost } from "@longshore/runtime";
-import { checkFlexVolumeDriver, type FlexVolumeCheck } from "@longshore/volumes";
+import { checkFlexVolumeDriver, type FlexVolumeCheck, type FlexVolumeExpansion } from "@longshore/volumes";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
@@ -32,12 +32,20 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 const failures = (checks: readonly FlexVolumeCheck[]) => checks.filter(({ outcome }) => outcome === "failed");
 
-function checked(executable: string, options: Readonly<Record<string, string>>) {
+function checked(
+  executable: string,
+  options: Readonly<Record<string, string>>,
+  expansion?: FlexVolumeExpansion,
+) {
   const scratchDir = join(dir, "scratch");
   mkdirSync(scratchDir);
   const driver = { pluginName: `longshore.example/${basename(executable)}`, executable, problem: undefined };
   const env = { clock: systemClock, host: isRoot ? kernelHost() : unprivilegedHost() };
-  return checkFlexVolumeDriver(env, { ...driver, scratchDir, nodeName: "node-1", options }, signal);
+  return checkFlexVolumeDriver(
+    env,
+    { ...driver, scratchDir, nodeName: "node-1", options, expansion },
+    signal,
+  );
 }
 
 describe("the example drivers", () => {
@@ -69,8 +77,11 @@ describe("the example drivers", () => {
         mode: 0o755,
       },
     );
-    const checks = await checked(program, { size: "1048576" });
+    const expansion = { oldSizeBytes: 1_048_576n, newSizeBytes: 2_097_152n };
+    const checks = await checked(program, { size: "1048576" }, expansion);
     expect(failures(checks)).toEqual([]);
+    expect(checks).toContainEqual({ check: "expandvolume grows the volume", outcome: "passed", message: "" });
+    expect(statSync(join(state, "longshore-check")).size).toBe(2_097_152);
     expect(checks.map(({ check }) => check)).toContain("isattached says false after detach");
     expect(readdirSync(state)).toEqual(["longshore-check"]);
   });

@@ -119,6 +119,7 @@ export {
   checkFlexVolumeDriver,
   type FlexVolumeCheck,
   type FlexVolumeCheckOptions,
+  type FlexVolumeExpansion,
 } from "./plugins/flexvolume/check-driver.ts";
 export { type InstalledDriver, lookAtDriverDirectory } from "./plugins/flexvolume/driver-directory.ts";
 export {

@@ -131,7 +131,7 @@ describe("flexvolume check", () => {
   it("runs a program's calls in their order, a line each, and leaves nothing", async () => {
     expect(await longshore("check", driver("d"))).toBe(0);
     expect(said.out).toContain("✓ mount succeeds when it is repeated\n");
-    expect(said.out).toMatch(/\d+ passed, 0 failed, 1 skipped\n$/);
+    expect(said.out).toMatch(/\d+ passed, 0 failed, 2 skipped\n$/);
     expect(said.err).toBe("");
   });
 
@@ -153,6 +153,33 @@ describe("flexvolume check", () => {
         message: "Flexvolume driver v.io/d: init command failed, status: Failure, reason: no module",
       },
     ]);
+  });
+
+  it("grows the volume when two sizes are named", async () => {
+    const asked = join(dir, "asked");
+    const path = driver("d");
+    const expands = `expandvolume) echo "$1 $4 $5" >>${asked}; echo '{"status":"Success"}' ;;
+expandfs) echo "$1 $5 $6" >>${asked}; echo '{"status":"Success"}' ;;
+mount|unmount)`;
+    const script = readFileSync(path, "utf8").replace("mount|unmount)", expands);
+    writeFileSync(path, script);
+    expect(await longshore("check", path, "--expand", "1Gi:2Gi")).toBe(0);
+    expect(said.out).toContain("✓ expandvolume succeeds when it is repeated\n");
+    const line = (command: string) => `${command} 2147483648 1073741824\n`;
+    expect(readFileSync(asked, "utf8")).toBe(line("expandvolume").repeat(2) + line("expandfs").repeat(2));
+  });
+
+  it.each([
+    ["2Gi", "these are not two sizes"],
+    ["1Gi:2Gi:3Gi", "these are not two sizes"],
+    ["2Gi:1Gi", "a volume only grows"],
+    ["1Gi:1Gi", "a volume only grows"],
+    ["1Gi:much", "much"],
+  ])("refuses --expand %s before it calls the driver", async (sizes, why) => {
+    expect(await longshore("check", driver("d"), "--expand", sizes)).toBe(2);
+    expect(said.err).toContain(`--expand ${sizes}: `);
+    expect(said.err).toContain(why);
+    expect(said.out).toBe("");
   });
 
   it("refuses a name that is neither a file nor installed", async () => {

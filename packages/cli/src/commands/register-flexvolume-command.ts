@@ -2,6 +2,7 @@
 import { mkdtempSync, realpathSync, rmdirSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
+import type { FlexVolumeExpansion } from "@longshore/volumes";
 import type { Command } from "commander";
 import { absolute, hostForm } from "../environment.ts";
 import { exitCodes, interruptible, UsageError } from "../exit.ts";
@@ -25,6 +26,7 @@ failed; 2 wrong usage; 130 interrupted, after everything that was made has been 
 
 Examples:
   longshore flexvolume check ./nfs --options server=10.0.0.1,share=/export
+  longshore flexvolume check ./loop --expand 64Mi:128Mi
   longshore flexvolume check example.com/nfs --dir /usr/libexec/kubernetes/kubelet-plugins/volume/exec --json`;
 
 const dirHelp = "the driver directory (default: that of kubelets)";
@@ -63,6 +65,7 @@ export function registerFlexVolumeCommand(program: Command): void {
       "options of the volume; may be repeated",
       (value, before: string[] = []) => [...before, value],
     )
+    .option("--expand <old:new>", "also grow the volume, from one size to another; this cannot be taken back")
     .option("--json", "the results as JSON")
     .addHelpText("after", checkHelp)
     .action((driver: string, flags: CheckFlags) =>
@@ -78,6 +81,7 @@ interface ListFlags {
 interface CheckFlags extends ListFlags {
   readonly node: string;
   readonly options?: readonly string[];
+  readonly expand?: string;
 }
 
 async function install(
@@ -123,6 +127,7 @@ async function check(driver: string, flags: CheckFlags, signal: AbortSignal): Pr
   const { keyValues } = await import("./driver-check/check-flags.ts");
   const env = await seams();
   const options = keyValues("--options", flags.options);
+  const expansion = flags.expand === undefined ? undefined : await expansionOf(flags.expand);
   const found = await lookedUpDriver(env.host, driver, () => existingDirectory(flags.dir));
   const scratchDir = realpathSync(mkdtempSync(join(tmpdir(), "longshore-flexvolume-")));
   const showsLines = flags.json !== true;
@@ -134,6 +139,7 @@ async function check(driver: string, flags: CheckFlags, signal: AbortSignal): Pr
         scratchDir,
         nodeName: flags.node,
         options,
+        expansion,
         ...(showsLines && { onCheck: (result) => void process.stdout.write(checkLine(result)) }),
       },
       signal,
@@ -143,6 +149,24 @@ async function check(driver: string, flags: CheckFlags, signal: AbortSignal): Pr
   } finally {
     removeEmpty(scratchDir);
   }
+}
+
+/** @throws UsageError unless it is two sizes, the second of which is larger */
+async function expansionOf(text: string): Promise<FlexVolumeExpansion> {
+  const { parseQuantity, QuantityError } = await import("@longshore/kube");
+  const wrong = (why: string) => new UsageError(`--expand ${text}: ${why}: name two sizes, such as 1Gi:2Gi`);
+  const [from = "", to = "", ...more] = text.split(":");
+  if (from === "" || to === "" || more.length > 0) throw wrong("these are not two sizes");
+  const [oldSizeBytes = 0n, newSizeBytes = 0n] = [from, to].map((size) => {
+    try {
+      return BigInt(parseQuantity(size).toBytes());
+    } catch (error) {
+      if (error instanceof QuantityError) throw wrong(error.message);
+      throw error;
+    }
+  });
+  if (oldSizeBytes <= 0n || newSizeBytes <= oldSizeBytes) throw wrong("a volume only grows");
+  return { oldSizeBytes, newSizeBytes };
 }
 
 /** What the driver has left in it has been reported, and stays. */

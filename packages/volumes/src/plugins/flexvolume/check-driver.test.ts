@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { checkFlexVolumeDriver } from "./check-driver.ts";
+import { checkFlexVolumeDriver, type FlexVolumeExpansion } from "./check-driver.ts";
 import { flexWorld, onlyInit, type TestFlexDriver } from "./testing/flex-world.ts";
 
 /** A driver that keeps the protocol, with one device. */
@@ -14,7 +14,13 @@ function soundDriver(): TestFlexDriver {
   };
 }
 
-async function checked(driver: TestFlexDriver, signal = new AbortController().signal) {
+const gibibyte = 2n ** 30n;
+
+async function checked(
+  driver: TestFlexDriver,
+  signal = new AbortController().signal,
+  expansion?: FlexVolumeExpansion,
+) {
   const world = flexWorld();
   const executable = await world.install("v.io~d", driver);
   await world.host.makeDirectory("/scratch");
@@ -24,6 +30,7 @@ async function checked(driver: TestFlexDriver, signal = new AbortController().si
     problem: undefined,
     scratchDir: "/scratch",
     nodeName: "n",
+    expansion,
   };
   const checks = await checkFlexVolumeDriver(world.env, { ...options, options: {} }, signal);
   return {
@@ -31,6 +38,7 @@ async function checked(driver: TestFlexDriver, signal = new AbortController().si
     failed: checks
       .filter(({ outcome }) => outcome === "failed")
       .map(({ check, message }) => `${check}: ${message}`),
+    calls: world.calls,
     commands: world.calls.map((call) => call.split(" ")[1]),
     left: await world.host.readDirectory("/scratch"),
   };
@@ -67,7 +75,7 @@ describe("the check of a driver", () => {
   it("skips what is not supported", async () => {
     const { checks, failed } = await checked(onlyInit());
     expect(failed).toEqual([]);
-    expect(checks.filter(({ outcome }) => outcome === "skipped")).toHaveLength(8);
+    expect(checks.filter(({ outcome }) => outcome === "skipped")).toHaveLength(9);
   });
 
   it.each([
@@ -106,6 +114,70 @@ describe("the check of a driver", () => {
   ])("finds fault with %s", async (_what, driver, failure) => {
     const { failed } = await checked(driver);
     expect(failed[0]).toContain(failure);
+  });
+
+  describe("that is to grow its volume", () => {
+    const expansion = { oldSizeBytes: gibibyte, newSizeBytes: 2n * gibibyte };
+    const grown = (driver: TestFlexDriver) => checked(driver, undefined, expansion);
+    const isExpansion = (command = "") => command.startsWith("expand");
+
+    it("is asked by controller and node, each twice, while the volume is mounted", async () => {
+      const { failed, commands, calls, left } = await grown(soundDriver());
+      expect(failed).toEqual([]);
+      expect(left).toEqual([]);
+      const [first = -1, last = -1] = [commands.findIndex(isExpansion), commands.findLastIndex(isExpansion)];
+      expect(commands.slice(first - 1, last + 2)).toEqual([
+        ...["mount", "expandvolume", "expandvolume", "expandfs", "expandfs", "unmount"],
+      ]);
+      expect(calls[first]).toMatch(/ expandvolume \{.*\} {2}2147483648 1073741824$/);
+      expect(calls[last]).toMatch(/ expandfs \{.*\} \/dev\/x \/scratch\/device 2147483648 1073741824$/);
+    });
+
+    it("is not asked for its file system where it says that it needs none grown", async () => {
+      const { failed, commands } = await grown(
+        but("init", { status: "Success", capabilities: { attach: true, requiresFSResize: false } }),
+      );
+      expect(failed).toEqual([]);
+      expect(commands.filter(isExpansion)).toEqual(["expandvolume", "expandvolume"]);
+    });
+
+    it("may leave both to the kubelet", async () => {
+      const { checks, failed } = await grown(onlyInit());
+      expect(failed).toEqual([]);
+      expect(checks).toContainEqual({
+        check: "expandfs grows the file system",
+        outcome: "skipped",
+        message: "the driver mounts nothing: the kubelet does it",
+      });
+    });
+
+    it.each([
+      [
+        "a volume that is smaller than asked for",
+        but("expandvolume", { status: "Success", volumeNewSize: 5 }),
+        "expandvolume grows the volume: says 5 bytes, fewer than the 2147483648 asked for",
+      ],
+      [
+        "a growth that cannot be repeated",
+        but("expandvolume", { status: "Failure", message: "no" }, 2),
+        "expandvolume succeeds when it is repeated: ",
+      ],
+      ["a file system that does not grow", but("expandfs", "garbage"), "expandfs grows the file system: "],
+    ])("finds fault with %s", async (_what, driver, failure) => {
+      const { failed, commands } = await grown(driver);
+      expect(failed).not.toEqual([]);
+      expect(failed[0]).toContain(failure);
+      expect(commands.slice(-3)).toEqual(["detach", "detach", "isattached"]);
+    });
+  });
+
+  it("is left as large as it is when no sizes are named", async () => {
+    const { checks, commands } = await checked(soundDriver());
+    expect(commands.some((command = "") => command.startsWith("expand"))).toBe(false);
+    expect(checks.at(-2)).toMatchObject({
+      outcome: "skipped",
+      message: expect.stringContaining("growth cannot be taken back"),
+    });
   });
 
   it("takes everything back after a failure", async () => {

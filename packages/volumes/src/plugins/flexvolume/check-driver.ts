@@ -9,7 +9,7 @@ import {
   type FlexVolumeDriverEnv,
   type FlexVolumeDriverOptions,
 } from "./driver-calls.ts";
-import type { DriverStatus } from "./driver-status.ts";
+import type { DriverCapabilities, DriverStatus } from "./driver-status.ts";
 import { initDriver } from "./init-driver.ts";
 
 /** How one check has ended. */
@@ -30,8 +30,16 @@ export interface FlexVolumeCheckOptions extends FlexVolumeDriverOptions {
   readonly nodeName: string;
   /** The user's options of the volume. */
   readonly options: Readonly<Record<string, string>>;
+  /** Sizes to grow the volume from and to. Undefined: it is left as it is, since growth cannot be taken back. */
+  readonly expansion?: FlexVolumeExpansion | undefined;
   /** Called with each result as it comes. */
   readonly onCheck?: (result: FlexVolumeCheck) => void;
+}
+
+/** Growth of a volume, in bytes. */
+export interface FlexVolumeExpansion {
+  readonly oldSizeBytes: bigint;
+  readonly newSizeBytes: bigint;
 }
 
 /** Name of the volume that the driver is asked for. */
@@ -82,12 +90,19 @@ class CheckRun {
   }
 
   async everything(): Promise<void> {
-    const canAttach = await this.#init();
-    if (canAttach === undefined) return;
+    const capabilities = await this.#init();
+    if (capabilities === undefined) return;
     await this.#refusesUnknown();
     await this.#call("getvolumename names the volume, or is not supported", "getvolumename", [this.#json]);
-    if (canAttach) await this.#attached();
-    else await this.#mounted();
+    if (capabilities.attach) await this.#attached(capabilities);
+    else await this.#mounted(capabilities, "");
+    if (this.#options.expansion === undefined) {
+      this.#add({
+        check: "expandvolume and expandfs grow the volume",
+        outcome: "skipped",
+        message: notGrown,
+      });
+    }
     const noisy = [...this.#noisy].join(", ");
     this.#note(
       "nothing is printed on standard error, which Kubernetes reads as part of the answer",
@@ -95,13 +110,13 @@ class CheckRun {
     );
   }
 
-  /** @returns whether it attaches; undefined: it cannot be used at all */
-  async #init(): Promise<boolean | undefined> {
+  /** @returns what it can do; undefined: it cannot be used at all */
+  async #init(): Promise<DriverCapabilities | undefined> {
     const check = "init succeeds and says what the driver can do";
     try {
       const capabilities = await initDriver(this.#driver, this.#options, this.#signal);
       this.#add({ check, outcome: "passed", message: JSON.stringify(capabilities) });
-      return capabilities.attach;
+      return capabilities;
     } catch (error) {
       this.#note(check, errorChain(error));
       return undefined;
@@ -118,7 +133,7 @@ class CheckRun {
     }
   }
 
-  async #attached(): Promise<void> {
+  async #attached(capabilities: DriverCapabilities): Promise<void> {
     const { nodeName } = this.#options;
     const args = [this.#json, nodeName];
     const attach = await this.#twice("attach", args);
@@ -126,7 +141,7 @@ class CheckRun {
     await this.#isAttached(true, args);
     const device = attach?.device ?? "";
     const ready = await this.#call("waitforattach names the device", "waitforattach", [device, this.#json]);
-    if (ready !== "failed") await this.#deviceMounted(ready?.device || device);
+    if (ready !== "failed") await this.#deviceMounted(capabilities, ready?.device || device);
     await this.#detached();
     await this.#isAttached(false, args);
   }
@@ -142,21 +157,65 @@ class CheckRun {
     );
   }
 
-  async #deviceMounted(device: string): Promise<void> {
+  async #deviceMounted(capabilities: DriverCapabilities, device: string): Promise<void> {
     const path = `${this.#options.scratchDir}/device`;
     await this.#host.makeDirectory(path);
     const mounted = await this.#mountedAt(path, "mountdevice", [path, device, this.#json]);
-    if (mounted !== "failed") await this.#mounted();
+    if (mounted !== "failed") {
+      const mountPath = mounted === undefined ? undefined : path;
+      await this.#mounted(capabilities, device, mountPath);
+    }
     if (mounted !== undefined) await this.#call("unmountdevice unmounts", "unmountdevice", [path]);
     await this.#nothingLeft(path);
   }
 
-  async #mounted(): Promise<void> {
+  /** @param deviceMountPath where the driver has mounted the device, if it has */
+  async #mounted(capabilities: DriverCapabilities, device: string, deviceMountPath?: string): Promise<void> {
     const path = `${this.#options.scratchDir}/pod`;
     await this.#host.makeDirectory(path);
     const mounted = await this.#mountedAt(path, "mount", [path, this.#json]);
+    if (mounted !== "failed") {
+      const isMounted = deviceMountPath !== undefined || mounted !== undefined;
+      await this.#expanded(capabilities, device, isMounted ? (deviceMountPath ?? path) : undefined);
+    }
     if (mounted !== undefined) await this.#call("unmount unmounts", "unmount", [path]);
     await this.#nothingLeft(path);
+  }
+
+  /**
+   * The calls of the expand controller and of the kubelet, each with its repetition.
+   *
+   * @param mountPath where the driver has mounted the volume, if it has: elsewhere the kubelet grows the file system
+   */
+  async #expanded(
+    { requiresFSResize }: DriverCapabilities,
+    device: string,
+    mountPath: string | undefined,
+  ): Promise<void> {
+    const { expansion } = this.#options;
+    if (expansion === undefined) return;
+    const { newSizeBytes, oldSizeBytes } = expansion;
+    const sizes = [`${newSizeBytes}`, `${oldSizeBytes}`];
+    // A controller mounts nothing, so it has no path to name.
+    const expand = ["expandvolume", [this.#json, "", ...sizes]] as const;
+    const smallerThanAsked = ({ volumeNewSize }: DriverStatus) =>
+      volumeNewSize !== undefined && volumeNewSize < newSizeBytes
+        ? `says ${volumeNewSize} bytes, fewer than the ${newSizeBytes} asked for`
+        : undefined;
+    const grown = await this.#call("expandvolume grows the volume", ...expand, smallerThanAsked);
+    if (grown === "failed") return;
+    if (grown !== undefined)
+      await this.#call("expandvolume succeeds when it is repeated", ...expand, smallerThanAsked);
+    if (!requiresFSResize) return;
+    const check = "expandfs grows the file system";
+    if (mountPath === undefined) {
+      this.#add({ check, outcome: "skipped", message: "the driver mounts nothing: the kubelet does it" });
+      return;
+    }
+    const args = [this.#json, device, mountPath, ...sizes];
+    const resized = await this.#call(check, "expandfs", args);
+    if (resized !== undefined && resized !== "failed")
+      await this.#call("expandfs succeeds when it is repeated", "expandfs", args);
   }
 
   /** Repeated only where nothing is mounted then: the node does not ask for what is mounted. */
@@ -228,6 +287,7 @@ class CheckRun {
 }
 
 const never = new AbortController().signal;
+const notGrown = "growth cannot be taken back: name the old and the new size to have the volume grown";
 
 function takesBack(command: DriverCommand): boolean {
   return command === "unmount" || command === "unmountdevice" || command === "detach";
