@@ -11,7 +11,7 @@ import {
   startProtectionControllers,
   volumeGates,
 } from "@longshore/volumes";
-import { inTreePlugins } from "@longshore/volumes/in-tree-plugins";
+import { inTreePluginsNamed } from "../../packages/local/src/components/in-tree-plugins.ts";
 import { bindRole, connectAs, realEnv } from "./support/index.ts";
 import { gates, volumeLife } from "./support/volume-life.ts";
 
@@ -31,7 +31,9 @@ volumeLife("our controllers", {
       const kube = await connectAs(kubernetes, user);
       clients.push(kube);
       const cloudFor = () => provider.cloud.forCaller({ path: "in-tree", component });
-      return { ...realEnv, kube, plugins: [...inTreePlugins({ cloudFor }), csiPlugin()] };
+      // The cloud is AWS: a plugin of another provider has no account here.
+      const inTree = inTreePluginsNamed(["aws-ebs"])(cloudFor);
+      return { ...realEnv, kube, plugins: [...inTree, csiPlugin()] };
     };
     const options = { gates: featureGates(volumeGates, gates) };
     const controllers: Component[] = [
