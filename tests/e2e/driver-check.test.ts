@@ -199,7 +199,9 @@ describe("a driver that breaks a rule", () => {
     expect(out).toContain(
       "DeleteVolume of an unknown volume was refused with NOT_FOUND (volume longshore-check-unknown-volume-",
     );
-    expect(out).toMatch(/0 passed, 1 failed, 0 warned, 0 skipped in \d+\.\d s: the driver breaks the contract\n$/);
+    expect(out).toMatch(
+      /0 passed, 1 failed, 0 warned, 0 skipped in \d+\.\d s: the driver breaks the contract\n$/,
+    );
   });
 });
 
