@@ -103,9 +103,9 @@ describe.skipIf(!isRoot)("on a small disk of this machine (needs root)", () => {
       await host.detachLoop(`${dir}/cloud/disks/${name}`);
     }
     // The kernel lets go of a loop device only when its last reader has closed it.
-    await expect.poll(() => execFileSync("umount", [dir]), { timeout: 8_000 }).toBeDefined();
+    await expect.poll(() => execFileSync("umount", [dir]), { timeout: 30_000 }).toBeDefined();
     rmSync(dir, { recursive: true, force: true });
-  });
+  }, 40_000);
   const sizeBytes = 128n * 1024n * 1024n;
 
   test("a disk keeps its room through mkfs, a mount, and discards", async () => {
