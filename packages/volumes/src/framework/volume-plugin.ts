@@ -34,6 +34,8 @@ export interface VolumePlugin {
   supportsMountOption(): boolean;
   /** Whether the volume is set up again when labels or annotations of its pod change; left out: none is. */
   requiresRemount?(spec: VolumeSpec): boolean;
+  /** Whether the file system of a mounted volume may be measured; left out: that of a volume with a device may. */
+  supportsMetrics?(): boolean;
 }
 
 /** Has volumes that are attached to a node before it mounts them. */

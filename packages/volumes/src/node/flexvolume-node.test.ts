@@ -102,6 +102,31 @@ describe("a Flexvolume whose driver attaches (docs/behaviour/flexvolume.md 4)", 
   });
 });
 
+describe("the figures of a Flexvolume", () => {
+  it.each([
+    ["are measured", true],
+    ["are not measured", false],
+  ])("%s where its driver says supportsMetrics: %s (flexvolume.md 4.2)", async (_what, supportsMetrics) => {
+    const { world, install } = await flexNode();
+    await install("v.io~d", (command) =>
+      command === "init"
+        ? { status: "Success", capabilities: { attach: true, supportsMetrics } }
+        : { status: "Not supported" },
+    );
+    await world.volume("vol-1", { flexVolume: { driver: "v.io/d" } });
+    const agent = world.start();
+    const pod = await world.pod("p", ["vol-1"]);
+    await world.reportAttached(uniqueName, await world.disk("vol-1"));
+    await world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
+    await world.clock.advance(1_000);
+    const measured = agent.volumes.volumeStats().flatMap(({ volume }) => volume);
+    expect(measured.map(({ name, capacityBytes }) => [name, capacityBytes])).toEqual(
+      supportsMetrics ? [["data-vol-1", 2 ** 20]] : [],
+    );
+    await agent.stop();
+  });
+});
+
 describe("a Flexvolume whose driver does not attach", () => {
   it("is mounted for an inline volume as soon as its driver is installed (flexvolume.md 8)", async () => {
     const { world, install, exists, inlinePod, inUse } = await flexNode();

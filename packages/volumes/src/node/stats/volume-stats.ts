@@ -146,7 +146,7 @@ export class VolumeStatsCollector implements Component {
     const [{ spec, pod, path }] = users;
     if (hasVolumeStats(plugin)) return plugin.getVolumeStats(spec, pod, { path, deviceMountPath }, signal);
     if (isBlockSpec(spec)) return this.#sizeOf(path);
-    if (!isDeviceMountable(plugin)) return undefined;
+    if (!(plugin.supportsMetrics?.() ?? isDeviceMountable(plugin))) return undefined;
     const { totalBytes, availableBytes, totalInodes, availableInodes } = await this.#env.host.usage(path);
     const bytes = usage(totalBytes, availableBytes);
     return totalInodes === 0 ? { bytes } : { bytes, inodes: usage(totalInodes, availableInodes) };

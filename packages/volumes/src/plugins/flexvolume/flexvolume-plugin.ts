@@ -41,6 +41,7 @@ export function flexVolumePlugin(
     getVolumeName: specName,
     canSupport: (spec) => flexVolumeSourceOf(spec)?.driver === driver.pluginName,
     supportsMountOption: () => false,
+    supportsMetrics: () => capabilities.supportsMetrics,
     newMounter: (spec, pod) => nodeHalf.newMounter(spec, pod),
     newUnmounter: (volumeName, podUID) => nodeHalf.newUnmounter(volumeName, podUID),
     constructVolumeSpec: (volumeName, mountPath) => nodeHalf.constructVolumeSpec(volumeName, mountPath),
