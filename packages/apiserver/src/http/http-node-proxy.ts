@@ -50,8 +50,11 @@ export function isPodLog(request: ParsedRequest): request is ResourceRequest {
   return isOfPod(request) && request.asked.subresource === "log" && request.asked.verb === "get";
 }
 
-/** What of a node the right to `nodes/proxy` reaches: figures alone, so that it gives no logs and no programs (docs/decisions/0006). */
-const proxiedPaths: ReadonlySet<string> = new Set(["stats/summary"]);
+/** What of a node the right to `nodes/proxy` reaches: figures alone, so that it gives no logs and no programs (docs/decisions/0006). Each with the type of its content. */
+const proxiedPaths: ReadonlyMap<string, string> = new Map([
+  ["stats/summary", "application/json"],
+  ["metrics", "text/plain; version=0.0.4; charset=utf-8"],
+]);
 
 /** Whether it asks for a node's figures, through `nodes/NAME/proxy/`. */
 export function isNodeProxy(request: ParsedRequest): request is ResourceRequest {
@@ -167,7 +170,8 @@ export function passLog(call: NodeCall, response: Response): Promise<void> {
 
 /** Answers with the node's figures; resolves when they are sent, or the client has left. @throws KubeApiError */
 export function passNodeProxy(call: NodeCall, response: Response): Promise<void> {
-  return passRead(call, nodeTargetOf(call), "application/json", response);
+  const { below = "" } = call.parsed.type === "resource" ? call.parsed : {};
+  return passRead(call, nodeTargetOf(call), proxiedPaths.get(below) ?? "text/plain", response);
 }
 
 async function passRead(

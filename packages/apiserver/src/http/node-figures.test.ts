@@ -58,6 +58,14 @@ describe("stats/summary through nodes/NAME/proxy", () => {
     expect(asked).toEqual(["GET /stats/summary?x=1"]);
   });
 
+  it("is answered as metrics are, too", async () => {
+    answer = { code: 200, text: "kubelet_volume_stats_capacity_bytes 1\n" };
+    const { status, type, text } = await get("/api/v1/nodes/n1/proxy/metrics");
+    expect([status, type, text]).toEqual([200, "text/plain; version=0.0.4; charset=utf-8", answer.text]);
+    expect(asked).toEqual(["GET /metrics?"]);
+    expect((await get("/api/v1/nodes/n1/proxy/metrics", jane)).status).toBe(403);
+  });
+
   it("is named by discovery, as the sub-resources of a pod that a node answers", async () => {
     const { resources: found } = JSON.parse((await get("/api/v1")).text);
     const kindOf = (wanted: string) => found.find(({ name }: { name: string }) => name === wanted)?.kind;
@@ -80,6 +88,7 @@ describe("stats/summary through nodes/NAME/proxy", () => {
     ["/api/v1/nodes/n1/proxy/containerLogs/ns/pod/main"],
     ["/api/v1/nodes/n1/proxy/stats/../containerLogs/ns/pod/main"],
     ["/api/v1/nodes/n1/proxy/stats//summary"],
+    ["/api/v1/nodes/n1/proxy/metrics/cadvisor"],
     ["/api/v1/nodes/n1/proxy/"],
     ["/api/v1/nodes/n1/status/stats/summary"],
     ["/api/v1/proxy/nodes/n1/stats/summary"],

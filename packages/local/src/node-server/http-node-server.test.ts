@@ -58,6 +58,7 @@ describe("a node's server", () => {
       runtime: {} as PodRuntime,
       logDir: dir,
       stats: summary,
+      metrics: async () => "kubelet_volume_stats_capacity_bytes 1\n",
       onError: (error: unknown) => {
         throw error;
       },
@@ -86,6 +87,14 @@ describe("a node's server", () => {
     const { code, type, text } = await get("/stats/summary?only_cpu_and_memory=false");
     expect([code, type]).toEqual([200, "application/json"]);
     expect(JSON.parse(text)).toEqual(summary());
+  });
+
+  it("answers /metrics as text", async () => {
+    expect(await get("/metrics")).toEqual({
+      code: 200,
+      type: "text/plain",
+      text: "kubelet_volume_stats_capacity_bytes 1\n",
+    });
   });
 
   it("answers 404 for a pod that it does not have, and for what it does not serve", async () => {

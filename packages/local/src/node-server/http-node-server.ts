@@ -12,6 +12,7 @@ import { answerUpgrade } from "./http-upgrade.ts";
 import { NodeRefusal, type NodeServices, targetOf } from "./node-request.ts";
 
 const summaryPath = "/stats/summary";
+const metricsPath = "/metrics";
 
 /** Listens on the unix socket, with mode 0600; replaces one that is left from before. */
 export async function startNodeServer(services: NodeServices, socketPath: string): Promise<Component> {
@@ -53,9 +54,14 @@ async function answer(
   stopped: AbortSignal,
 ): Promise<void> {
   try {
-    if (new URL(request.url ?? "", "http://node").pathname === summaryPath) {
+    const { pathname } = new URL(request.url ?? "", "http://node");
+    if (pathname === summaryPath) {
       const summary = JSON.stringify(services.stats());
       response.writeHead(200, { "content-type": "application/json" }).end(summary);
+      return;
+    }
+    if (pathname === metricsPath && services.metrics !== undefined) {
+      response.writeHead(200, { "content-type": "text/plain" }).end(await services.metrics());
       return;
     }
     const target = targetOf(services, request.url ?? "");

@@ -12,6 +12,8 @@ export interface NodeServices {
   readonly logDir: string;
   /** The figures of the node, as measured last. It waits for no volume. */
   readonly stats: () => StatsSummary;
+  /** The metrics of the agent in the text form of Prometheus; left out: they are not served. */
+  readonly metrics?: () => Promise<string>;
   readonly onError: (error: unknown) => void;
 }
 

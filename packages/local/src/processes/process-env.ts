@@ -5,6 +5,7 @@ import {
   type Host,
   kernelHost,
   type Logger,
+  type PrometheusMeter,
   type RuntimeEnv,
   systemClock,
   systemRandom,
@@ -12,8 +13,13 @@ import {
 } from "@longshore/runtime";
 import type { ClusterConfig } from "../layout/cluster-config.ts";
 
+/** The seams of a process, whose metrics can be read. */
+export interface ProcessEnv extends RuntimeEnv {
+  readonly meter: PrometheusMeter;
+}
+
 /** Clock, randomness, logs and metrics of this process. */
-export function processEnv(component: string, logger?: Logger): RuntimeEnv {
+export function processEnv(component: string, logger?: Logger): ProcessEnv {
   return {
     clock: systemClock,
     random: systemRandom,

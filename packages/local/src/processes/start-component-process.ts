@@ -7,7 +7,7 @@ import { nodeUser, runApiServer } from "@longshore/apiserver";
 import { grpcConnector, grpcListener } from "@longshore/csi";
 import { createHttpClient, type KubeClient, loadKubeconfig } from "@longshore/kube";
 import { connectDiskCloud, startDiskCloud } from "@longshore/reference-driver";
-import type { Component, Host, RuntimeEnv } from "@longshore/runtime";
+import type { Component, Host } from "@longshore/runtime";
 import { snapshotCrdsUrl } from "@longshore/storage";
 import type { CloudCaller } from "@longshore/volumes";
 import { startControllerManager } from "../components/controller-manager.ts";
@@ -30,7 +30,7 @@ import { readClusterConfig, readGates } from "../layout/files.ts";
 import { controllerManagerUser, csiControllerUser } from "../layout/grant-control-plane.ts";
 import { startNodeServer } from "../node-server/http-node-server.ts";
 import { controlPlane } from "../platform/embedded-platform.ts";
-import { processEnv, processHost } from "./process-env.ts";
+import { type ProcessEnv, processEnv, processHost } from "./process-env.ts";
 
 /** The kinds of process of a local cluster. */
 export const processKinds = [
@@ -59,7 +59,7 @@ export interface StartedProcess extends Component {
 }
 
 interface ProcessContext {
-  readonly env: RuntimeEnv;
+  readonly env: ProcessEnv;
   readonly layout: ClusterLayout;
   readonly config: ClusterConfig;
   readonly host: Host;
@@ -227,7 +227,8 @@ async function startNode(context: ProcessContext): Promise<StartedProcess> {
       host,
       runtime,
       network: httpProbeNetwork,
-      serve: (services) => startNodeServer(services, layout.nodeSocket(node.name)),
+      serve: (services) =>
+        startNodeServer({ ...services, metrics: () => env.meter.exposition() }, layout.nodeSocket(node.name)),
       kube: await kubeClient(context, layout.nodeKubeconfig(node.name)),
       connector: grpcConnector(env),
       cloudFor: cloudFor(context),
