@@ -156,7 +156,8 @@ async function tryStart(options: ControlPlaneOptions): Promise<ControlPlane> {
       const daemon = start("kube-apiserver", apiServerArgs(options, directory, etcdPort, apiPort));
       await whileRunning(daemon, "the API server is ready", async () => {
         const ready = await call("GET", "/readyz");
-        return ready.status === 200;
+        // The API server makes this namespace after it has called itself ready.
+        return ready.status === 200 && (await call("GET", "/api/v1/namespaces/default")).status === 200;
       });
     };
     await startApiServer();
