@@ -21,7 +21,6 @@ export {
   type Next,
   type ObserveAgain,
   observeAgain,
-  type Pass,
   type Step,
   type Steps,
   type WalkOptions,
@@ -74,6 +73,7 @@ export {
 } from "./own-writes/track-writes.ts";
 export type { Priority } from "./queue/waiting-keys.ts";
 export {
+  type Pass,
   type QueueEnv,
   type Reconcile,
   type ReconcileResult,

@@ -8,7 +8,7 @@ export interface OwnWrites {
    * Resolves once the caches show everything that was written before the call; at once when they do.
    * @throws `StaleCacheError` when they still do not after half a minute
    */
-  seen(signal: AbortSignal): Promise<void>;
+  seen(pass: { readonly signal: AbortSignal }): Promise<void>;
 }
 
 /** The seams of a component that talks to Kubernetes. */

@@ -37,7 +37,7 @@ test("what was written through its client is seen once its caches show it", asyn
   await env.clock.run(cache.synced(signal));
   await env.kube.create(resources.configMaps, { metadata: { name: "a", namespace: "default" } }, { signal });
   expect(cache.get("default/a")).toBeUndefined();
-  await env.clock.run(env.ownWrites.seen(signal));
+  await env.clock.run(env.ownWrites.seen({ signal }));
   expect(cache.get("default/a")).toBeDefined();
   await scope.stop();
 });

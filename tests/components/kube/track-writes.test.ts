@@ -39,7 +39,7 @@ async function world(lagMs: number) {
   await base.clock.run(cache.synced(signal));
   const isSeen = async () => {
     const stop = new AbortController();
-    const seen = env.ownWrites.seen(stop.signal).then(
+    const seen = env.ownWrites.seen(stop).then(
       () => true,
       () => false,
     );
@@ -55,7 +55,7 @@ test("a pass begins once the cache shows what was written before", async () => {
   const read: (string | undefined)[] = [];
   const queue = startWorkQueue(env, {
     name: "test",
-    async reconcile(_, within) {
+    async reconcile({ signal: within }) {
       const cached = cache.get("default/a");
       read.push(cached?.data?.value);
       if (cached === undefined) {
@@ -159,7 +159,7 @@ test("a write whose outcome is unknown is looked up once, however many passes wa
   const env = trackWrites({ ...base, kube: counting }, informers);
   await base.clock.run(informers.of(resources.configMaps).synced(signal));
   await expect(env.kube.create(resources.configMaps, aConfigMap("1"), { signal })).rejects.toThrow();
-  await base.clock.run(Promise.all(Array.from({ length: 10 }, () => env.ownWrites.seen(signal))));
+  await base.clock.run(Promise.all(Array.from({ length: 10 }, () => env.ownWrites.seen({ signal }))));
   expect(reads).toBe(1);
   await informers.stop();
 });
@@ -168,7 +168,7 @@ test("a cache whose watch is dead is listed again", async () => {
   const { env, clock, kube, cache, informers, link } = await world(0);
   link.isDead = true;
   await kube.create(resources.configMaps, aConfigMap("1"), { signal });
-  const seen = env.ownWrites.seen(signal);
+  const seen = env.ownWrites.seen({ signal });
   link.isDead = false;
   await clock.run(seen);
   expect(cache.get("default/a")?.data).toEqual({ value: "1" });
@@ -199,7 +199,7 @@ test("after a restore from a backup no pass waits for versions that were lost", 
   await base.clock.settle();
   current = after;
   link.isDead = false;
-  await base.clock.run(env.ownWrites.seen(signal));
+  await base.clock.run(env.ownWrites.seen({ signal }));
   expect(cache.list()).toEqual([]);
   await informers.stop();
 });
@@ -208,7 +208,7 @@ test("a server that is gone is not waited for without end", async () => {
   const { env, clock, kube, informers, link } = await world(0);
   link.isDead = true;
   await kube.create(resources.configMaps, aConfigMap("1"), { signal });
-  await expect(clock.run(env.ownWrites.seen(signal))).rejects.toThrow(StaleCacheError);
+  await expect(clock.run(env.ownWrites.seen({ signal }))).rejects.toThrow(StaleCacheError);
   expect(clock.monotonicMs()).toBeLessThan(31_000);
   await informers.stop();
 });
@@ -222,7 +222,7 @@ test("of a cache with a selector only what it holds is remembered", async () => 
   const cache = informers.of(resources.configMaps, { labelSelector: "ours=true" });
   await base.clock.run(cache.synced(signal));
   const created = await env.kube.create(resources.configMaps, aConfigMap("1"), { signal });
-  await env.ownWrites.seen(signal);
+  await env.ownWrites.seen({ signal });
   const labels = { ours: "true" };
   const labelled = await env.kube.update(
     resources.configMaps,
@@ -232,7 +232,7 @@ test("of a cache with a selector only what it holds is remembered", async () => 
   await base.clock.advance(100);
   expect(cache.list()).toHaveLength(1);
   await env.kube.update(resources.configMaps, { ...labelled, data: { value: "2" } }, { signal });
-  await base.clock.run(env.ownWrites.seen(signal));
+  await base.clock.run(env.ownWrites.seen({ signal }));
   expect(cache.get("default/a")?.data).toEqual({ value: "2" });
   await informers.stop();
 });
@@ -283,7 +283,7 @@ test("whatever the link does, no pass sees less than was written before it", asy
         name: "test",
         workers: 3,
         backoff: { initialMs: 10, maximumMs: 1000 },
-        async reconcile(name, within) {
+        async reconcile({ key: name, signal: within }) {
           passes++;
           check();
           written.delete(name); // Unknown, should the answer be lost.

@@ -136,7 +136,7 @@ function passOf<O, S extends Step>(
   const walk: WalkOptions = {
     ...(stepsMax === undefined ? {} : { stepsMax }),
     onStep: ({ step }) => counter.add(1, { controller: name, step }),
-    beforeObservation: async (signal) => env.ownWrites?.seen(signal),
+    beforeObservation: async (pass) => env.ownWrites?.seen(pass),
   };
-  return (key, signal) => walkSteps(options, { key, signal }, walk);
+  return (pass) => walkSteps(options, pass, walk);
 }

@@ -6,19 +6,11 @@
  *        │          └─ observed ─┘    │ the action knows what its write returned
  *        └────────── observeAgain ────┘
  */
-import type { ReconcileResult } from "../queue/work-queue.ts";
+import type { Pass, ReconcileResult } from "../queue/work-queue.ts";
 
 /** One step of a decision: its name, with what its action needs. */
 export interface Step {
   readonly step: string;
-}
-
-/** What `observe` and the actions of one pass are given. */
-export interface Pass {
-  /** The key that was woken; what it means is the controller's own. */
-  readonly key: string;
-  /** Aborts when the controller stops or the time of the pass is over: hand it to every call. */
-  readonly signal: AbortSignal;
 }
 
 /** Asks for a fresh observation. */
@@ -62,7 +54,7 @@ export interface WalkOptions {
   /** Called before each action. */
   onStep?(step: Step): void;
   /** Awaited before each observation after the first, so that it shows what the pass has written. */
-  beforeObservation?(signal: AbortSignal): Promise<void>;
+  beforeObservation?(pass: Pass): Promise<void>;
 }
 
 const STEPS_MAX = 32;
@@ -99,7 +91,7 @@ export async function walkSteps<O, S extends Step>(
     if ("observed" in next) {
       observed = next.observed;
     } else {
-      await beforeObservation?.(pass.signal);
+      await beforeObservation?.(pass);
       ({ observed } = await observeNow());
     }
   }

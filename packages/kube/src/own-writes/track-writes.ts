@@ -84,10 +84,10 @@ class WriteRecord implements OwnWrites {
     });
   }
 
-  async seen(signal: AbortSignal): Promise<void> {
-    if (this.#uncertain.size > 0) await this.#lookUp(signal);
+  async seen(pass: { readonly signal: AbortSignal }): Promise<void> {
+    if (this.#uncertain.size > 0) await this.#lookUp(pass.signal);
     const lagging = [...this.#pending.values()].filter((pending) => pending.size > 0);
-    if (lagging.length > 0) await Promise.all(lagging.map((pending) => this.#wait(pending, signal)));
+    if (lagging.length > 0) await Promise.all(lagging.map((pending) => this.#wait(pending, pass.signal)));
   }
 
   #wait(pending: PendingWrites, signal: AbortSignal): Promise<void> {

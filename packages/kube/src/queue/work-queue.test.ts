@@ -19,7 +19,7 @@ function observed(
   let runningMax = 0;
   const queue = startWorkQueue(env, {
     name: "test",
-    async reconcile(key, signal) {
+    async reconcile({ key, signal }) {
       passes.push(`${env.clock.monotonicMs() / 1000} ${key}`);
       runningMax = Math.max(runningMax, ++running);
       try {

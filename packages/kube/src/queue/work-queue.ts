@@ -12,15 +12,16 @@
  *  - Changed keys do not wait behind keys of a first list or resync, and those do not starve either.
  *  - Memory is bounded by the number of keys, not by the number of events.
  */
+import { setMaxListeners } from "node:events";
 import {
   type BackoffPolicy,
   backoffMs,
   type Component,
+  DeadlineError,
   type RuntimeEnv,
   StoppedError,
   TaskGroup,
   type Timer,
-  withDeadline,
 } from "@longshore/runtime";
 import { type FlowControl, TokenBucket } from "../http/flow-control.ts";
 import { isConflict } from "../kube-client.ts";
@@ -42,8 +43,16 @@ export class TerminalError extends Error {
   override readonly name: string = "TerminalError";
 }
 
-/** Brings the object of one key to its desired state. */
-export type Reconcile = (key: string, signal: AbortSignal) => Promise<ReconcileResult>;
+/** One run of a key. */
+export interface Pass {
+  /** The key that was woken; what it means is the controller's own. */
+  readonly key: string;
+  /** Aborts when the controller stops or the time of the pass is over: hand it to every call. */
+  readonly signal: AbortSignal;
+}
+
+/** Brings the object of the pass's key to its desired state. */
+export type Reconcile = (pass: Pass) => Promise<ReconcileResult>;
 
 /** How a queue works. */
 export interface WorkQueueOptions {
@@ -99,6 +108,41 @@ interface Delay {
   readonly timer: Timer;
 }
 
+/**
+ * A pass with a signal of its own: a shared one would collect a listener from every call of every worker. It is made when
+ * it is first asked for, since most passes find nothing to do and call nothing.
+ */
+class RunningPass implements Pass {
+  readonly key: string;
+  #controller: AbortController | undefined;
+  /** Why it was aborted; undefined: it was not. */
+  #reason: Error | undefined;
+
+  constructor(key: string) {
+    this.key = key;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      // A pass may have many calls under way, each with a listener.
+      setMaxListeners(0, this.#controller.signal);
+      if (this.#reason !== undefined) this.#controller.abort(this.#reason);
+    }
+    return this.#controller.signal;
+  }
+
+  get isStopped(): boolean {
+    return this.#reason instanceof StoppedError;
+  }
+
+  /** The first reason counts. */
+  abort(reason: Error): void {
+    this.#reason ??= reason;
+    this.#controller?.abort(this.#reason);
+  }
+}
+
 class KeyedWorkQueue implements WorkQueue {
   readonly #env: QueueEnv;
   readonly #options: WorkQueueOptions;
@@ -106,8 +150,7 @@ class KeyedWorkQueue implements WorkQueue {
   readonly #tasks: TaskGroup;
   readonly #waiting = new WaitingKeys();
   readonly #retryBucket: TokenBucket;
-  /** Each pass has a separate signal: a shared one would collect a listener from every call of every worker. */
-  readonly #running = new Map<string, AbortController>();
+  readonly #running = new Map<string, RunningPass>();
   /** Added while running: runs again. */
   readonly #again = new Map<string, Priority>();
   /** Keys added by `addAfter`. */
@@ -198,26 +241,27 @@ class KeyedWorkQueue implements WorkQueue {
       const next = this.#waiting.take();
       if (next === undefined) return;
       const { key, sinceMs } = next;
-      const pass = new AbortController();
+      const pass = new RunningPass(key);
       this.#running.set(key, pass);
       this.#retries.get(key)?.timer.cancel();
       this.#retries.delete(key);
       this.#metrics.depth(this.#waiting.size);
       this.#metrics.waited(this.#env.clock.monotonicMs() - sinceMs);
-      this.#tasks.spawn(() => this.#run(key, pass.signal));
+      this.#tasks.spawn(() => this.#run(pass));
     }
   }
 
-  async #run(key: string, signal: AbortSignal): Promise<void> {
+  async #run(pass: RunningPass): Promise<void> {
+    const { key } = pass;
     const startedMs = this.#env.clock.monotonicMs();
     try {
       // One turn later, so that `add` never runs a reconcile before it returns.
       await Promise.resolve();
-      const result = await this.#reconcile(key, signal);
+      const result = await this.#reconcile(pass);
       this.#failures.delete(key);
       if (result.requeueAfterMs !== undefined) this.#delay(this.#retries, key, result.requeueAfterMs);
     } catch (error) {
-      if (!signal.aborted) this.#onFailure(key, error);
+      if (!pass.isStopped) this.#onFailure(key, error);
     } finally {
       this.#metrics.worked(this.#env.clock.monotonicMs() - startedMs);
       this.#running.delete(key);
@@ -229,12 +273,18 @@ class KeyedWorkQueue implements WorkQueue {
     }
   }
 
-  async #reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult> {
+  async #reconcile(pass: RunningPass): Promise<ReconcileResult> {
     const { reconcile, reconcileTimeoutMs } = this.#options;
     // Before the deadline begins: a slow cache must not use up the time of the pass.
-    await this.#env.ownWrites?.seen(signal);
-    if (reconcileTimeoutMs === undefined) return reconcile(key, signal);
-    return withDeadline(this.#env.clock, reconcileTimeoutMs, signal, (limited) => reconcile(key, limited));
+    await this.#env.ownWrites?.seen(pass);
+    if (reconcileTimeoutMs === undefined) return reconcile(pass);
+    const late = () => pass.abort(new DeadlineError(reconcileTimeoutMs));
+    const timer = this.#env.clock.timer(reconcileTimeoutMs, late);
+    try {
+      return await reconcile(pass);
+    } finally {
+      timer.cancel();
+    }
   }
 
   #onFailure(key: string, error: unknown): void {

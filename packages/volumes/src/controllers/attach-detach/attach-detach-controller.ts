@@ -166,8 +166,11 @@ class AttachDetachController implements Component {
     this.#controllers = { pods, disks, nodes };
     // One that is deleted before the pods are followed would stay pending.
     for (const pod of this.#caches.pods.list()) pods.wake(keyOf(pod), "background");
-    // Behind every change: what pods wait for must not queue behind all attachments of the cluster.
-    for (const { identity } of context.actual.all()) disks.wake(identity, "background");
+    // Behind every change: what pods wait for must not queue behind all attachments of the cluster. Where pods are not
+    // decided yet, the decision on the last of them wakes what is to be done.
+    for (const { identity, nodeName } of context.actual.all()) {
+      if (!context.pending.on(nodeName)) disks.wake(identity, "background");
+    }
   }
 
   /** Until the providers have answered, and once more when every call of an earlier controller has ended. */

@@ -61,16 +61,20 @@ export async function recoverUnreported(context: AttachDetachContext, signal: Ab
 
 /** Whether the in-tree code of the plugin may have left anything attached. */
 function mayHaveAttachments(context: AttachDetachContext, plugin: VolumePlugin): boolean {
+  return isUsedBySomeNode(context, plugin) || hasLooseVolumes(context, plugin);
+}
+
+/** Whether any volume of the plugin is attached by no VolumeAttachment. */
+function hasLooseVolumes(context: AttachDetachContext, plugin: VolumePlugin): boolean {
   const byCsi = new Set(
     context.caches.attachments
       .list()
       .filter(({ status }) => status?.attached === true)
       .map(({ spec }) => spec.source.persistentVolumeName),
   );
-  const loose = context.caches.volumes
+  return context.caches.volumes
     .list()
     .some((pv) => plugin.canSupport(specOfPersistentVolume(pv, false)) && !byCsi.has(pv.metadata.name));
-  return loose || isUsedBySomeNode(context, plugin);
 }
 
 /** Whether any managed node still uses the plugin's in-tree code. */
