@@ -29,7 +29,8 @@ const volumes = option("volumes", 20);
 const notedVolumes = option("noted", 5);
 const goal = 1.5;
 const blocks = 2;
-const warmUps = 5;
+/** Volumes that are mounted first in each block: before that, much of the code that is measured is not compiled yet. */
+const warmUps = 30;
 let isNoting = false;
 
 const median = (values: readonly number[]): number =>

@@ -39,8 +39,24 @@ const table: readonly [string, Partial<NodeObservation>, object][] = [
   [
     "a volume that came in use",
     { volumes: { ...volumes, volumesInUse: ["v", "w"] } },
-    { step: "postStatus", status: { volumesInUse: ["v", "w"] } },
+    { step: "postVolumesInUse", volumesInUse: ["v", "w"] },
   ],
+  [
+    "a volume that came in use, with the Node as a pass before has left it",
+    { isLive: false, volumes: { ...volumes, volumesInUse: ["v", "w"] } },
+    { step: "postVolumesInUse", volumesInUse: ["v", "w"] },
+  ],
+  [
+    "an error, with the Node as a pass before has left it",
+    { isLive: false, volumes: { ...volumes, error: "not yet" } },
+    { step: "readNode" },
+  ],
+  [
+    "a sign of life is due, with the Node as a pass before has left it",
+    { isLive: false, now: later(5) },
+    { step: "readNode" },
+  ],
+  ["nothing is new", { isLive: false }, { step: "markReportedInUse", volumesInUse: ["v"] }],
   [
     "after the post, what is stored counts, whatever it is",
     { isPosted: true, volumes: { ...volumes, volumesInUse: ["v", "w"] } },
@@ -57,6 +73,14 @@ const table: readonly [string, Partial<NodeObservation>, object][] = [
 ];
 
 test.each(table)("%s", (_name, more, expected) => {
-  const observed: NodeObservation = { identity, node: posted, volumes, now, isPosted: false, ...more };
+  const observed: NodeObservation = {
+    identity,
+    node: posted,
+    isLive: true,
+    volumes,
+    now,
+    isPosted: false,
+    ...more,
+  };
   expect(pureDecision(decideNodeReportStep)(observed)).toMatchObject(expected);
 });

@@ -1,20 +1,26 @@
 /**
  * What the status reporter does next for its node. Pure. Source: docs/behaviour/node-agent.md 8.
  *
- *     createNode ──► registerNode ──► postStatus ──► markReportedInUse
+ *     readNode ──► createNode ──► registerNode ──► postStatus ──────┐
+ *                                                  postVolumesInUse ┴► markReportedInUse
  *
- * Invariant: the volume manager learns as reported what the stored Node names, as it was read or written in this pass.
+ * Invariant: the volume manager learns as reported what the stored Node names, as it was read or written in this pass or
+ * shortly before. The node agent alone writes that list.
  */
 import type { Node, Stored } from "@longshore/kube";
 import type { NodeVolumesStatus } from "@longshore/volumes";
 import {
+  conditionsDiffer,
   featureGatesAnnotation,
   type NodeIdentity,
   type NodeStatusParts,
   nodeStatusOf,
   registeredNode,
-  statusDiffers,
+  volumesInUseDiffer,
 } from "./node-object.ts";
+
+/** What is known of the stored Node counts as current for this long, in milliseconds: only this agent writes its volumes. */
+export const nodeCurrentMs = 10_000;
 
 /** An unchanged status is posted this often, as a sign of life. */
 const heartbeatMs = 5 * 60_000;
@@ -24,6 +30,8 @@ export interface NodeObservation {
   readonly identity: NodeIdentity;
   /** The Node as it is stored; undefined: it does not exist. */
   readonly node: Stored<Node> | undefined;
+  /** It was read or written in this pass, not in one before. */
+  readonly isLive: boolean;
   readonly volumes: NodeVolumesStatus;
   readonly now: Date;
   /** This pass has posted the status. */
@@ -36,19 +44,27 @@ export type NodeReportStep =
   /** The Node carries the gates of another agent: writes labels, annotations and spec. */
   | { readonly step: "registerNode"; readonly node: Node }
   | { readonly step: "postStatus"; readonly status: NodeStatusParts }
+  /** Nothing else has changed: no part that others write as well is sent. */
+  | { readonly step: "postVolumesInUse"; readonly volumesInUse: readonly string[] }
+  /** The status is to be made from the Node as it is now. */
+  | { readonly step: "readNode" }
   /** Passes to the volume manager which volumes the stored status names. */
   | { readonly step: "markReportedInUse"; readonly volumesInUse: readonly string[] };
 
 /** Decides on the next step. */
 export function decideNodeReportStep(observed: NodeObservation): NodeReportStep {
-  const { identity, node, volumes, now, isPosted } = observed;
+  const { identity, node, volumes, now, isLive, isPosted } = observed;
   if (node === undefined) return { step: "createNode", node: registeredNode(identity, undefined) };
   if (node.metadata.annotations?.[featureGatesAnnotation] !== identity.featureGates) {
     return { step: "registerNode", node: registeredNode(identity, node) };
   }
   const status = nodeStatusOf(identity, node, { ...volumes, now });
-  return !isPosted && (isStale(node, now) || statusDiffers(node, status))
-    ? { step: "postStatus", status }
+  if (!isPosted && (isStale(node, now) || conditionsDiffer(node, status))) {
+    return isLive ? { step: "postStatus", status } : { step: "readNode" };
+  }
+  const { volumesInUse } = status;
+  return !isPosted && volumesInUse !== undefined && volumesInUseDiffer(node, volumesInUse)
+    ? { step: "postVolumesInUse", volumesInUse }
     : { step: "markReportedInUse", volumesInUse: node.status?.volumesInUse ?? [] };
 }
 

@@ -2,7 +2,7 @@ import type { Node, Pod, Stored } from "@longshore/kube";
 import { describe, expect, it } from "vitest";
 import { containerConfigOf } from "./container-config.ts";
 import { environmentFrom } from "./container-environment.ts";
-import { nodeStatusOf, registeredNode, statusDiffers } from "./node-object.ts";
+import { conditionsDiffer, nodeStatusOf, registeredNode, volumesInUseDiffer } from "./node-object.ts";
 import { PodSpecError } from "./pod-spec-error.ts";
 import { podStatusOf } from "./pod-status.ts";
 
@@ -201,8 +201,9 @@ describe("the Node object", () => {
     const status = nodeStatusOf(identity, registered, facts);
     const posted = { ...registered, status } as unknown as Stored<Node>;
     const later = new Date("2026-01-01T00:01:00Z");
-    expect(statusDiffers(posted, nodeStatusOf(identity, posted, { ...facts, now: later }))).toBe(false);
-    expect(statusDiffers(posted, nodeStatusOf(identity, posted, { ...facts, volumesInUse: [] }))).toBe(true);
-    expect(statusDiffers(posted, nodeStatusOf(identity, posted, { ...facts, error: "x" }))).toBe(true);
+    expect(conditionsDiffer(posted, nodeStatusOf(identity, posted, { ...facts, now: later }))).toBe(false);
+    expect(volumesInUseDiffer(posted, [])).toBe(true);
+    expect(volumesInUseDiffer(posted, facts.volumesInUse)).toBe(false);
+    expect(conditionsDiffer(posted, nodeStatusOf(identity, posted, { ...facts, error: "x" }))).toBe(true);
   });
 });

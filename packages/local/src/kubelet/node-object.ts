@@ -138,8 +138,8 @@ function nodeInfoOf({ instanceId }: NodeIdentity): NodeSystemInfo {
   };
 }
 
-/** True when reporting `next` would show readers something new (heartbeats aside). */
-export function statusDiffers(current: Stored<Node>, next: NodeStatusParts): boolean {
+/** True when the conditions or resources in `next` would show readers something new (heartbeats aside). */
+export function conditionsDiffer(current: Stored<Node>, next: NodeStatusParts): boolean {
   const facts = (status: Partial<NodeStatusParts> | undefined) =>
     JSON.stringify([
       [...(status?.conditions ?? [])]
@@ -147,7 +147,10 @@ export function statusDiffers(current: Stored<Node>, next: NodeStatusParts): boo
         .sort((a, b) => ((a[0] ?? "") < (b[0] ?? "") ? -1 : 1)),
       Object.entries(status?.allocatable ?? {}).sort(),
     ]);
-  if (facts(current.status as Partial<NodeStatusParts>) !== facts(next)) return true;
-  if (next.volumesInUse === undefined) return false;
-  return JSON.stringify(current.status?.volumesInUse ?? []) !== JSON.stringify(next.volumesInUse);
+  return facts(current.status as Partial<NodeStatusParts>) !== facts(next);
+}
+
+/** True when the stored list of volumes in use is another. */
+export function volumesInUseDiffer(current: Stored<Node>, volumesInUse: readonly string[]): boolean {
+  return JSON.stringify(current.status?.volumesInUse ?? []) !== JSON.stringify(volumesInUse);
 }

@@ -14,12 +14,13 @@ import {
   type Stored,
   startController,
 } from "@longshore/kube";
-import type { Component, RuntimeEnv } from "@longshore/runtime";
+import type { Clock, Component, RuntimeEnv } from "@longshore/runtime";
 import type { NodeVolumes } from "@longshore/volumes";
 import {
   decideNodeReportStep,
   type NodeObservation,
   type NodeReportStep,
+  nodeCurrentMs,
 } from "./decide-node-report-step.ts";
 import type { NodeIdentity } from "./node-object.ts";
 
@@ -44,57 +45,97 @@ export interface NodeReporter extends Component {
 
 /**
  * Starts the reporter: at once, then every ten seconds and when woken, it makes the Node where there is none, posts the
- * status where it differs or is five minutes old, and hands the `volumesInUse` of the stored Node to `volumes`.
+ * status where it differs or is five minutes old, and hands the `volumesInUse` of the stored Node to `volumes`. When it is
+ * woken soon after it has read or written the Node, it reads it again only if more than `volumesInUse` has changed.
  */
 export function startNodeReporter(
   env: RuntimeEnv & { readonly kube: KubeClient },
   { identity, volumes }: NodeReporterOptions,
 ): NodeReporter {
   const ref = { name: identity.nodeName };
-  let stored: Stored<Node> | undefined;
-  const onStored = (node: Stored<Node> | undefined) => {
-    stored = node;
-  };
+  const known = new KnownNode(env.clock);
   const controller = startController<NodeObservation, NodeReportStep>(env, {
     name: "kubelet-status",
     sources: [],
     async observe(_key, { signal }) {
-      const node = await env.kube.get(resources.nodes, ref, { signal });
-      return { identity, node, volumes: volumes.status(), now: env.clock.now(), isPosted: false };
+      const recent = known.current;
+      const node = recent ?? (await env.kube.get(resources.nodes, ref, { signal }));
+      const isLive = recent === undefined;
+      if (isLive) known.set(node);
+      return { identity, node, isLive, volumes: volumes.status(), now: env.clock.now(), isPosted: false };
     },
     decide: decideNodeReportStep,
-    actions: reporterActions(env.kube, volumes, onStored),
+    actions: reporterActions(env.kube, volumes, known),
   });
   controller.wake(key);
-  return { wake: () => controller.wake(key), stored: () => stored, stop: () => controller.stop() };
+  return { wake: () => controller.wake(key), stored: () => known.last, stop: () => controller.stop() };
+}
+
+/** The Node as it was read or written last. */
+class KnownNode {
+  readonly #clock: Clock;
+  #node: Stored<Node> | undefined;
+  #untilMs = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get last(): Stored<Node> | undefined {
+    return this.#node;
+  }
+
+  /** Undefined: it is to be read. */
+  get current(): Stored<Node> | undefined {
+    return this.#clock.monotonicMs() < this.#untilMs ? this.#node : undefined;
+  }
+
+  set(node: Stored<Node> | undefined): void {
+    this.#node = node;
+    this.#untilMs = this.#clock.monotonicMs() + nodeCurrentMs;
+  }
+
+  /** It is about to be written: until the answer is there, nothing is known of it. */
+  doubt(): void {
+    this.#untilMs = 0;
+  }
 }
 
 function reporterActions(
   kube: KubeClient,
   volumes: Pick<NodeVolumes, "markReportedInUse">,
-  onStored: (node: Stored<Node> | undefined) => void,
+  known: KnownNode,
 ): Actions<NodeObservation, NodeReportStep> {
+  const post = async (status: object, observed: NodeObservation, signal: AbortSignal) => {
+    const ref = { name: observed.identity.nodeName };
+    const patch = { type: "merge", body: { status } } as const;
+    known.doubt();
+    const node = await kube.patch(resources.nodes, ref, patch, { subresource: "status", signal });
+    known.set(node);
+    return { observed: { ...observed, node, isLive: true, isPosted: true } };
+  };
   return {
+    readNode() {
+      known.doubt();
+      return observeAgain;
+    },
     async createNode({ node }, _observed, { signal }) {
+      known.doubt();
       await kube.create(resources.nodes, node, { signal }).catch((error) => {
         if (!isAlreadyExists(error)) throw error;
       });
       return observeAgain;
     },
     async registerNode({ node }, _observed, { signal }) {
+      known.doubt();
       await kube.update(resources.nodes, node, { signal }).catch((error) => {
         if (!isConflict(error) && !isNotFound(error)) throw error;
       });
       return observeAgain;
     },
-    async postStatus({ status }, observed, { signal }) {
-      const ref = { name: observed.identity.nodeName };
-      const patch = { type: "merge", body: { status } } as const;
-      const node = await kube.patch(resources.nodes, ref, patch, { subresource: "status", signal });
-      return { observed: { ...observed, node, isPosted: true } };
-    },
-    markReportedInUse({ volumesInUse }, { node }) {
-      onStored(node);
+    postStatus: ({ status }, observed, { signal }) => post(status, observed, signal),
+    postVolumesInUse: ({ volumesInUse }, observed, { signal }) => post({ volumesInUse }, observed, signal),
+    markReportedInUse({ volumesInUse }) {
       volumes.markReportedInUse(volumesInUse);
       return { requeueAfterMs: statusPeriodMs };
     },

@@ -4,6 +4,7 @@
  */
 import type { CsiConnector } from "@longshore/csi";
 import {
+  type CSIDriver,
   createEventRecorder,
   type EventRecorder,
   type Informer,
@@ -141,6 +142,7 @@ class RunningNodeVolumes implements NodeVolumes {
   readonly #tasks: TaskGroup;
   readonly #events: EventRecorder;
   readonly #node: Informer<Node>;
+  readonly #csiDrivers: Informer<CSIDriver>;
   readonly #csiNode: CsiNodeWriter;
   readonly #tokens: ServiceAccountTokens;
   readonly #sources: NodePodSources;
@@ -162,6 +164,7 @@ class RunningNodeVolumes implements NodeVolumes {
     this.#tasks = new TaskGroup((error) => env.logger.error("node volumes task ended", { error }));
     this.#events = createEventRecorder(env, { component: "kubelet", host: nodeName });
     this.#node = startInformer(env, resources.nodes, { fieldSelector: `metadata.name=${nodeName}` });
+    this.#csiDrivers = startInformer(env, resources.csiDrivers);
     this.#csiNode = new CsiNodeWriter(env, nodeName);
     this.#tokens = createServiceAccountTokens(env);
     this.#sources = new NodePodSources({ ...env, tokens: this.#tokens }, (volume, podUID) =>
@@ -172,7 +175,7 @@ class RunningNodeVolumes implements NodeVolumes {
     const { rootDir } = options;
     const parts = { paths: this.#paths, csiNode: this.#csiNode, events: this.#events };
     this.#migration = new NodeMigration({ ...env, nodeName, rootDir, ...parts, onChange });
-    this.#parts = [this.#migration, this.#events, this.#node, this.#sources];
+    this.#parts = [this.#migration, this.#events, this.#node, this.#csiDrivers, this.#sources];
     this.#manager = this.#start();
   }
 
@@ -180,7 +183,11 @@ class RunningNodeVolumes implements NodeVolumes {
     const env = this.#env;
     const { nodeName, rootDir } = this.#options;
     const plugins = await createVolumePluginManager(
-      volumeHostOf(env, this.#options, this, { sources: this.#sources, tokens: this.#tokens }),
+      volumeHostOf(env, this.#options, this, {
+        sources: this.#sources,
+        tokens: this.#tokens,
+        csiDrivers: this.#csiDrivers,
+      }),
       this.#options.plugins,
       this.#options.prober,
     );
@@ -323,12 +330,21 @@ function volumeHostOf(
   env: NodeVolumesEnv,
   { nodeName, rootDir, deviceDir }: NodeVolumesOptions,
   agent: Pick<RunningNodeVolumes, "setKubeletError">,
-  { sources, tokens }: { readonly sources: PodSources; readonly tokens: PodTokens },
+  {
+    sources,
+    tokens,
+    csiDrivers,
+  }: {
+    readonly sources: PodSources;
+    readonly tokens: PodTokens;
+    readonly csiDrivers: Pick<Informer<CSIDriver>, "get">;
+  },
 ): VolumeHost {
   return {
     ...env,
-    // Live: a driver's policy is read rarely, and a stale one would be wrong for a mount's whole life.
-    csiDriver: (name, signal) => env.kube.get(resources.csiDrivers, { name }, { signal }),
+    // Cached, as in the kubelet: each mount asks for it four times. One that the cache lacks may have just been created.
+    csiDriver: async (name, signal) =>
+      csiDrivers.get(name) ?? env.kube.get(resources.csiDrivers, { name }, { signal }),
     kubelet: {
       nodeName,
       rootDir,

@@ -190,7 +190,7 @@ export class VolumeManager implements ManagedVolumes, Component {
 
   async waitForAttachAndMount(pod: Stored<Pod>, signal: AbortSignal): Promise<void> {
     if (usedVolumes(pod).length === 0) return;
-    this.#podController.reprocess(pod.metadata.uid);
+    this.#podController.reprocessForStart(pod.metadata.uid);
     const { clock, csiDrivers } = this.#env;
     await waitForVolumes({ ...this.#states, clock, csiDrivers, waits: this.#waits }, pod, signal);
   }

@@ -53,6 +53,16 @@ export class NodePods {
     this.#pods.set(podUID, { ...known, isResolved: false, retryAtMs: 0, errors: [], requests });
   }
 
+  /**
+   * The same, unless the pod is being resolved for the first time: what that reads is of now, so that one start of a pod
+   * reads each of its claims and volumes once.
+   */
+  reprocessForStart(podUID: string): void {
+    const known = this.#pods.get(podUID);
+    const isFirst = known?.isResolved === false && known.failures === 0 && known.requests === 0;
+    if (!isFirst) this.reprocess(podUID);
+  }
+
   get(podUID: string): NodePod | undefined {
     return this.#pods.get(podUID);
   }

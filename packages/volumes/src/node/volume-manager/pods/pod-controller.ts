@@ -104,6 +104,12 @@ export class PodController implements Component {
     this.wake(podUID);
   }
 
+  /** Reads them for a start of the pod, see {@link NodePods.reprocessForStart}. */
+  reprocessForStart(podUID: string): void {
+    this.#env.pods.reprocessForStart(podUID);
+    this.wake(podUID);
+  }
+
   /** The ways of plugins are decided, or changed: every pod is resolved again. */
   reprocessAll(): void {
     this.#begin();
