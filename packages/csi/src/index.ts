@@ -12,7 +12,11 @@ export {
   type MessageShape,
   toJson,
 } from "@bufbuild/protobuf";
-export { instrumentedConnection, instrumentedConnector } from "./calls/instrumented-connection.ts";
+export {
+  instrumentedConnection,
+  instrumentedConnector,
+  measuredConnection,
+} from "./calls/instrumented-connection.ts";
 export { type CallInterceptor, interceptCalls } from "./calls/intercept-calls.ts";
 export { checkAbsolutePath, checkName, checkRequest, type RequestLimits } from "./checks/check-request.ts";
 export type {

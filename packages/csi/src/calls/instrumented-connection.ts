@@ -1,4 +1,5 @@
 /** Connections that log and measure their calls; they wrap the seam from outside. */
+import type { DescMethod } from "@bufbuild/protobuf";
 import type { LogFields, RuntimeEnv } from "@longshore/runtime";
 import { fieldsWithSecrets, redactWith } from "../checks/check-answer.ts";
 import type { CsiConnection, CsiConnector } from "../csi-connection.ts";
@@ -6,8 +7,55 @@ import { CsiCallError } from "../errors.ts";
 import { secretsOfRequest } from "../secrets/request-secrets.ts";
 import { interceptCalls } from "./intercept-calls.ts";
 
-/** Buckets of `csi_sidecar_operations_seconds`, in seconds, as csi-lib-utils has them. */
+/** Buckets of both metrics, in seconds, as csi-lib-utils has them. */
 const operationBuckets = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600];
+
+/** Observes how long calls took. */
+type ObserveCall = (method: DescMethod, code: string, tookMs: number, labels: Labels) => void;
+type Labels = Readonly<Record<string, string>>;
+
+function callDurations(
+  { meter }: Pick<RuntimeEnv, "meter">,
+  metric: "csi_sidecar_operations_seconds" | "csi_operations_seconds",
+): ObserveCall {
+  const seconds = meter.histogram(metric, {
+    help: "Duration of CSI calls, in seconds.",
+    labels: ["driver_name", "method_name", "grpc_status_code", "migrated"],
+    buckets: operationBuckets,
+  });
+  return (method, code, tookMs, labels) =>
+    seconds.observe(tookMs / 1000, {
+      ...labels,
+      method_name: `/${method.parent.typeName}/${method.name}`,
+      grpc_status_code: code,
+    });
+}
+
+const codeOf = (error: unknown): string => (error instanceof CsiCallError ? error.code : "UNKNOWN");
+
+/**
+ * The same connection, with the duration of every unary call observed in `csi_operations_seconds`, as the kubelet does.
+ * Source: docs/behaviour/node-agent.md 10.
+ */
+export function measuredConnection(
+  env: Pick<RuntimeEnv, "clock" | "meter">,
+  connection: CsiConnection,
+  labels: Readonly<Record<"driver_name" | "migrated", string>>,
+): CsiConnection {
+  const observe = callDurations(env, "csi_operations_seconds");
+  return interceptCalls(connection, async (method, _request, _options, send) => {
+    const startedMs = env.clock.monotonicMs();
+    const end = (code: string) => observe(method, code, env.clock.monotonicMs() - startedMs, labels);
+    try {
+      const answer = await send();
+      end("OK");
+      return answer;
+    } catch (error) {
+      end(codeOf(error));
+      throw error;
+    }
+  });
+}
 
 /**
  * The same connection, with every unary call logged (debug; failures at info) without its secrets, and its duration
@@ -19,13 +67,9 @@ const operationBuckets = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 6
 export function instrumentedConnection(
   env: Pick<RuntimeEnv, "clock" | "logger" | "meter">,
   connection: CsiConnection,
-  labels: Readonly<Record<string, string>> = {},
+  labels: Labels = {},
 ): CsiConnection {
-  const seconds = env.meter.histogram("csi_sidecar_operations_seconds", {
-    help: "Duration of CSI calls, in seconds.",
-    labels: ["driver_name", "method_name", "grpc_status_code", "migrated"],
-    buckets: operationBuckets,
-  });
+  const observe = callDurations(env, "csi_sidecar_operations_seconds");
   const warned = new Set<string>();
   const warnOnce = (rpc: string, field: string) => {
     if (warned.has(`${rpc} ${field}`)) return;
@@ -40,10 +84,8 @@ export function instrumentedConnection(
     const secrets = secretsOfRequest(method.input, request);
     const end = (code: string, fields: () => LogFields) => {
       const tookMs = env.clock.monotonicMs() - startedMs;
-      seconds.observe(tookMs / 1000, {
+      observe(method, code, tookMs, {
         ...labels,
-        method_name: `/${method.parent.typeName}/${method.name}`,
-        grpc_status_code: code,
         ...(options.migrated === undefined || labels.migrated === undefined
           ? {}
           : { migrated: String(options.migrated) }),
@@ -63,7 +105,7 @@ export function instrumentedConnection(
       end("OK", () => ({ response: redactWith(method.output, answer, secrets) }));
       return answer;
     } catch (error) {
-      end(error instanceof CsiCallError ? error.code : "UNKNOWN", () => ({ error }));
+      end(codeOf(error), () => ({ error }));
       throw error;
     }
   });
@@ -73,7 +115,7 @@ export function instrumentedConnection(
 export function instrumentedConnector(
   env: Pick<RuntimeEnv, "clock" | "logger" | "meter">,
   connector: CsiConnector,
-  labels?: Readonly<Record<string, string>>,
+  labels?: Labels,
 ): CsiConnector {
   return {
     connect: (endpoint, options) => instrumentedConnection(env, connector.connect(endpoint, options), labels),

@@ -157,10 +157,14 @@ export type AllowedTopologies = readonly {
 /** Makes one volume. The provisioning controller calls it, again and again until the PV is stored. */
 export interface Provisioner {
   /**
-   * Refuses what `provision` would refuse by class, claim and secrets alone. Asks nothing of the provider, so a refusal of a
-   * claim whose making has not begun is certain to leave no disk behind.
+   * Refuses what `provision` would refuse before it makes anything: by class, claim, secrets and zones. It changes nothing at
+   * the provider, so a refusal of a claim whose making has not begun is certain to leave no disk behind.
    */
-  check(signal: AbortSignal): Promise<void>;
+  check(
+    selectedNode: SelectedNode | undefined,
+    allowedTopologies: AllowedTopologies,
+    signal: AbortSignal,
+  ): Promise<void>;
   /**
    * Makes the volume and returns a PV that is not stored yet. Idempotent by `pvName`: a second call finds the disk of
    * the first. An error may leave a disk behind, which the next call finds.
@@ -169,10 +173,16 @@ export interface Provisioner {
    * @param allowedTopologies of the StorageClass; empty: everywhere
    */
   provision(
-    selectedNode: { readonly name: string; readonly labels: Readonly<Record<string, string>> } | undefined,
+    selectedNode: SelectedNode | undefined,
     allowedTopologies: AllowedTopologies,
     signal: AbortSignal,
   ): Promise<PersistentVolume>;
+}
+
+/** The node that the scheduler has chosen. */
+export interface SelectedNode {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
 }
 
 /** Deletes one volume. The deletion controller calls it for a released PV, and retries with growing delays. */

@@ -9,7 +9,7 @@
  * Invariants
  *  - The finalizer `longshore.dev/provisioning` is stored on the claim before the plugin is called, and goes once the
  *    volume is stored or the disk is certainly gone: no disk is lost to a crash or to the deletion of its claim.
- *  - What class, claim or plugin refuse before the provider is called is refused before the finalizer is stored: such a claim
+ *  - What is refused by class, claim, plugin or zones before a disk is made is refused before the finalizer is stored: such a claim
  *    goes when it is deleted. With the finalizer on it, a refusal proves nothing about the disk of an earlier call, and it stays.
  *  - Names are deterministic (`pvc-<uid>`): the same call finds the disk of an earlier one, whatever came of that, and
  *    so does an external provisioner that takes over.
@@ -35,7 +35,7 @@ import type { ProvisioningObservation, Tries } from "./provisioning-observation.
 export type ProvisioningStep =
   /** A failed attempt was not long ago. */
   | { readonly step: "wait"; readonly ms: number }
-  /** Asks the plugin whether it would make the volume; its provider is not called. */
+  /** Asks the plugin whether it would make the volume; nothing is made. */
   | { readonly step: "check" }
   /** Stores, for a claim that is refused, whose it is. */
   | { readonly step: "storeProvisioner"; readonly claim: Stored<PersistentVolumeClaim> }

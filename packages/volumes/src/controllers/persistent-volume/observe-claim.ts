@@ -25,15 +25,15 @@ type Claim = Stored<PersistentVolumeClaim>;
 export async function observeClaim(
   context: PersistentVolumeContext,
   key: string,
-  { signal }: Pass,
+  pass: Pass,
 ): Promise<ClaimObservation | undefined> {
   const { caches, provisioners } = context;
   const claim = caches.claims.get(key);
   if (claim === undefined) return undefined;
   const storageClass = caches.classes.get(classOfClaim(claim));
   const isBindingDelayed = storageClass?.volumeBindingMode === "WaitForFirstConsumer";
-  const intent = await intentOf(context, claim, signal);
-  const volume = await volumeOf(context, claim, isBindingDelayed, signal);
+  const intent = await intentOf(context, claim, pass);
+  const volume = await volumeOf(context, claim, isBindingDelayed, pass);
   return {
     claim,
     migrated: migratedClaim(claim, provisioners.migration),
@@ -57,18 +57,18 @@ function defaultClassFor({ caches, compat }: PersistentVolumeContext, claim: Cla
 async function intentOf(
   context: PersistentVolumeContext,
   claim: Claim,
-  signal: AbortSignal,
+  pass: Pass,
 ): Promise<ClaimObservation["intent"]> {
   if (!hasFinalizer(claim, provisioningFinalizer)) return undefined;
   if (inTreeProvisionerOf(context.provisioners, claim) === undefined) return undefined;
-  return { isStored: (await storedVolume(context, provisionedName(claim), signal)) !== undefined };
+  return { isStored: (await storedVolume(context, provisionedName(claim), pass)) !== undefined };
 }
 
 async function volumeOf(
   context: PersistentVolumeContext,
   claim: Claim,
   isBindingDelayed: boolean,
-  signal: AbortSignal,
+  pass: Pass,
 ): Promise<Stored<PersistentVolume> | undefined> {
   const { volumes } = context.caches;
   const name = claim.spec?.volumeName ?? "";
@@ -79,7 +79,7 @@ async function volumeOf(
   const ref = cached?.spec?.claimRef;
   if (cached !== undefined && (ref == null || ref.uid === claim.metadata.uid)) return cached;
   // A claim is given up only for what is stored: a cache may have lost its volume, or show an older one of that name.
-  return context.env.kube.get(resources.persistentVolumes, { name }, { signal });
+  return context.env.kube.get(resources.persistentVolumes, { name }, { signal: pass.signal });
 }
 
 /** The best volume, if possible one that no other worker is binding. Where binding is delayed, a scheduler chooses. */
@@ -104,9 +104,11 @@ function candidateOf(
 async function storedVolume(
   { caches, env }: PersistentVolumeContext,
   name: string,
-  signal: AbortSignal,
+  pass: Pass,
 ): Promise<Stored<PersistentVolume> | undefined> {
-  return caches.volumes.get(name) ?? env.kube.get(resources.persistentVolumes, { name }, { signal });
+  return (
+    caches.volumes.get(name) ?? env.kube.get(resources.persistentVolumes, { name }, { signal: pass.signal })
+  );
 }
 
 function waitingPodsOf({ caches }: PersistentVolumeContext, claim: Claim): readonly string[] {

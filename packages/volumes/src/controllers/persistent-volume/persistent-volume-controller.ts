@@ -23,6 +23,7 @@ import type { VolumePlugin } from "../../framework/volume-plugin.ts";
 import { createVolumePluginManager } from "../../framework/volume-plugin-manager.ts";
 import { storageOperations } from "../../metrics/storage-operations.ts";
 import { controllerVolumeHost } from "../controller-volume-host.ts";
+import { countBound } from "./bound-counts.ts";
 import { startClaimsController } from "./claims-controller.ts";
 import { startDeletionController } from "./deletion-controller.ts";
 import { OperationAttempts } from "./operation-attempts.ts";
@@ -62,6 +63,7 @@ export function startPersistentVolumeController(
     const migration = createMigratedPluginManager(options.gates);
     const registered = registeredInTreePlugins(env.plugins, migration);
     const plugins = await createVolumePluginManager(controllerVolumeHost(env), registered);
+    scope.onStop(countBound(env.meter, caches, plugins));
     scope.own(...startControllers(env, options, caches, { plugins, migration }));
   });
   return scope;

@@ -5,6 +5,7 @@ import type {
   AllowedTopologies,
   ProvisionableVolumePlugin,
   Provisioner,
+  SelectedNode,
   VolumeOptions,
 } from "../../framework/volume-plugin.ts";
 import { boundByControllerAnnotation, withAnnotation } from "./annotations.ts";
@@ -30,11 +31,11 @@ export function provisionedName(claim: Stored<PersistentVolumeClaim>): string {
 }
 
 /**
- * Asks the plugin whether it would make the volume; its provider is not called.
- * @throws as {@link makeVolume}, for what the plugin refuses by class, claim and secrets alone
+ * Asks the plugin whether it would make the volume; nothing is made or changed.
+ * @throws as {@link makeVolume}, for what the plugin refuses by class, claim, secrets and zones
  */
 export async function checkRequest(request: ProvisionRequest, signal: AbortSignal): Promise<void> {
-  await provisionerOf(request).check(signal);
+  await provisionerOf(request).check(...placeOf(request), signal);
 }
 
 /**
@@ -43,13 +44,17 @@ export async function checkRequest(request: ProvisionRequest, signal: AbortSigna
  * @throws NoProvisionerError where the plugin gives no provisioner; else what the provisioner throws
  */
 export async function makeVolume(request: ProvisionRequest, signal: AbortSignal): Promise<PersistentVolume> {
-  const { storageClass, node } = request;
+  return completeVolume(await provisionerOf(request).provision(...placeOf(request), signal), request);
+}
+
+function placeOf({
+  storageClass,
+  node,
+}: ProvisionRequest): [selectedNode: SelectedNode | undefined, allowedTopologies: AllowedTopologies] {
   const selectedNode =
     node === undefined ? undefined : { name: node.metadata.name, labels: node.metadata.labels ?? {} };
   // The plugin's own form of topology terms, with fields that are never missing once they are stored.
-  const allowedTopologies = (storageClass.allowedTopologies ?? []) as AllowedTopologies;
-  const provisioner = provisionerOf(request);
-  return completeVolume(await provisioner.provision(selectedNode, allowedTopologies, signal), request);
+  return [selectedNode, (storageClass.allowedTopologies ?? []) as AllowedTopologies];
 }
 
 function provisionerOf(request: ProvisionRequest): Provisioner {

@@ -50,28 +50,32 @@ function volumeSources({ claims, volumes }: PersistentVolumeCaches): readonly So
 async function observeVolume(
   context: PersistentVolumeContext,
   name: string,
-  { signal }: Pass,
+  pass: Pass,
 ): Promise<VolumeObservation | undefined> {
   const volume = context.caches.volumes.get(name);
   if (volume === undefined) return undefined;
   const { migration } = context.provisioners;
   const protection = { migration, isHonored: context.honorsReclaimPolicy };
   const migrated = protectedVolume(migratedVolume(volume, migration), protection);
-  return { volume, migrated, claim: hasClaim(volume) ? await claimOf(context, volume, signal) : undefined };
+  return { volume, migrated, claim: hasClaim(volume) ? await claimOf(context, volume, pass) : undefined };
 }
 
 /** The claim of the volume, or undefined when it is surely gone (another of the same name counts as gone). */
 async function claimOf(
   { caches, env }: PersistentVolumeContext,
   { spec, status }: Stored<PersistentVolume>,
-  signal: AbortSignal,
+  pass: Pass,
 ): Promise<Stored<PersistentVolumeClaim> | undefined> {
   const { uid, namespace = "", name = "" } = spec?.claimRef ?? {};
   const cached = caches.claims.get(`${namespace}/${name}`);
   if (cached?.metadata.uid === uid) return cached;
   // Known to be gone; before its disk is deleted, the deletion asks once more.
   if (cached === undefined && (status?.phase === "Released" || status?.phase === "Failed")) return undefined;
-  const live = await env.kube.get(resources.persistentVolumeClaims, { namespace, name }, { signal });
+  const live = await env.kube.get(
+    resources.persistentVolumeClaims,
+    { namespace, name },
+    { signal: pass.signal },
+  );
   return live?.metadata.uid === uid ? live : undefined;
 }
 

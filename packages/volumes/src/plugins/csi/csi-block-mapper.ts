@@ -41,6 +41,7 @@ import { hasVolData, writeVolData } from "./vol-data.ts";
 
 /** One volume for one pod. */
 interface Mapping {
+  readonly spec: VolumeSpec;
   readonly pv: PersistentVolume;
   readonly source: CSIPersistentVolumeSource;
   readonly volumeName: string;
@@ -54,7 +55,7 @@ export function csiBlockMapper(context: CsiNodeContext, spec: VolumeSpec, pod: P
   const volumeName = specName(spec);
   const podUID = pod.metadata?.uid ?? "";
   const readOnly = spec.readOnly || source.readOnly === true;
-  const mapping = { pv, source, volumeName, podUID, readOnly };
+  const mapping = { spec, pv, source, volumeName, podUID, readOnly };
   return {
     ...blockVolumePaths(context.kubelet.rootDir, volumeName, podUID),
     readOnly,
@@ -84,13 +85,13 @@ async function stage(
   mayBeStaged: boolean,
   signal: AbortSignal,
 ): Promise<void> {
-  const { pv, source, volumeName } = mapping;
+  const { spec, pv, source, volumeName } = mapping;
   const { host, rootDir } = context.kubelet;
   const stagingPath = blockStagingPath(rootDir, volumeName);
   await orTransient(`volume ${source.volumeHandle} cannot be staged yet`, async () =>
     requireDriver(context, source.driver),
   );
-  await withDriver(context, source.driver, signal, async (calls) => {
+  await withDriver(context, { driver: source.driver, spec }, signal, async (calls) => {
     const stages = await orTransient(
       `driver ${source.driver} cannot be asked whether it stages volumes`,
       () => stagesVolumes(calls),
@@ -143,7 +144,7 @@ async function mapPodDevice(context: CsiNodeContext, mapping: Mapping, signal: A
 
 async function publish(
   context: CsiNodeContext,
-  { pv, source, volumeName, readOnly }: Mapping,
+  { spec, pv, source, volumeName, readOnly }: Mapping,
   path: string,
   signal: AbortSignal,
 ): Promise<void> {
@@ -152,7 +153,7 @@ async function publish(
   await orTransient(`volume ${handle} cannot be published yet`, async () =>
     requireDriver(context, source.driver),
   );
-  await withDriver(context, source.driver, signal, async (calls) => {
+  await withDriver(context, { driver: source.driver, spec }, signal, async (calls) => {
     const publishContext = await publishContextFor(context, source, calls);
     const secrets = await orTransient(`volume ${handle}: nodePublishSecretRef`, () =>
       secretsOf(context, source.nodePublishSecretRef, calls.options.signal),

@@ -43,7 +43,7 @@ async function unpublish(
   const { host, rootDir } = context.kubelet;
   const path = blockPublishPath(rootDir, volumeName, podUID);
   const { driverName, volumeHandle } = await knownVolume(context, volumeName, signal);
-  await withDriver(context, driverName, signal, ({ node, options }) =>
+  await withDriver(context, { driver: driverName }, signal, ({ node, options }) =>
     node.nodeUnpublishVolume({ volumeId: volumeHandle, targetPath: path }, options),
   );
   if (await host.isMountPoint(path)) {
@@ -65,7 +65,7 @@ async function unstage(context: CsiNodeContext, volumeName: string, signal: Abor
   const stagingPath = blockStagingPath(rootDir, volumeName);
   if ((await host.stat(stagingPath)) !== undefined) {
     const { driverName, volumeHandle } = await knownVolume(context, volumeName, signal);
-    await withDriver(context, driverName, signal, async (calls) => {
+    await withDriver(context, { driver: driverName }, signal, async (calls) => {
       if (!(await stagesVolumes(calls))) return;
       await calls.node.nodeUnstageVolume(
         { volumeId: volumeHandle, stagingTargetPath: stagingPath },

@@ -8,11 +8,13 @@ import {
   type CsiClient,
   type Node as CsiNodeService,
   type GrpcCode,
+  measuredConnection,
   NodeServiceCapability_RPC_Type,
   VolumeCapability_AccessMode_Mode,
 } from "@longshore/csi";
 import { withDeadline } from "@longshore/runtime";
 import { UncertainProgressError } from "../../framework/node-error-kind.ts";
+import type { VolumeSpec } from "../../framework/volume-spec.ts";
 import { type CsiNodeContext, csiTimeoutMs } from "./csi-node-context.ts";
 
 /** The driver has not registered on this node (yet). */
@@ -39,18 +41,23 @@ export function requireDriver(context: CsiNodeContext, driverName: string): stri
   return driver.endpoint;
 }
 
-/** Connects to the driver for the time of `use`, under the deadline of one plugin method. */
+/**
+ * Connects to the driver for the time of `use`, under the deadline of one plugin method.
+ * @param of the driver, and the volume's spec where it is known: metrics distinguish migrated volumes
+ */
 export async function withDriver<T>(
   context: CsiNodeContext,
-  driverName: string,
+  of: { readonly driver: string; readonly spec?: VolumeSpec },
   signal: AbortSignal,
   use: (calls: NodeCalls) => Promise<T>,
 ): Promise<T> {
   // For each method: a driver that has registered again may have another endpoint.
-  const connection = context.connector.connect(requireDriver(context, driverName));
+  const connection = context.connector.connect(requireDriver(context, of.driver));
   try {
+    const labels = { driver_name: of.driver, migrated: String(of.spec?.isMigrated === true) };
+    const { node } = measuredConnection(context.volumeHost, connection, labels);
     return await withDeadline(context.volumeHost.clock, csiTimeoutMs, signal, (methodSignal) =>
-      use({ node: connection.node, options: { signal: methodSignal, timeoutMs: csiTimeoutMs } }),
+      use({ node, options: { signal: methodSignal, timeoutMs: csiTimeoutMs } }),
     );
   } finally {
     connection.close();

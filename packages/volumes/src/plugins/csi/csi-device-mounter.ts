@@ -85,7 +85,7 @@ async function stage(context: CsiNodeContext, staging: Staging, signal: AbortSig
   await orTransient(`volume ${source.volumeHandle} cannot be staged yet`, async () =>
     requireDriver(context, source.driver),
   );
-  await withDriver(context, source.driver, signal, async (calls) => {
+  await withDriver(context, { driver: source.driver, spec: staging.spec }, signal, async (calls) => {
     const callSignal = calls.options.signal;
     const capabilities = await orTransient(
       `driver ${source.driver} cannot be asked whether it stages volumes`,
@@ -165,7 +165,7 @@ export function csiDeviceUnmounter(context: CsiNodeContext): DeviceUnmounter {
       // The parent goes last: without it an earlier call has come to its end.
       if ((await host.stat(parentOf(deviceMountPath))) === undefined) return;
       const { driverName, volumeHandle } = await stagedVolume(context, deviceMountPath, signal);
-      await withDriver(context, driverName, signal, async (calls) => {
+      await withDriver(context, { driver: driverName }, signal, async (calls) => {
         if (!(await stagesVolumes(calls))) return;
         await calls.node.nodeUnstageVolume(
           { volumeId: volumeHandle, stagingTargetPath: deviceMountPath },

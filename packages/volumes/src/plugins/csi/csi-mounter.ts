@@ -98,7 +98,7 @@ async function publish(
   signal: AbortSignal,
 ): Promise<DriverFacts> {
   const { volume, path, args } = publication;
-  return withDriver(context, volume.driver, signal, async (calls) => {
+  return withDriver(context, { driver: volume.driver, spec: publication.spec }, signal, async (calls) => {
     const { policy, request, takesGroup } = await requestOf(context, publication, calls);
     await prepareDirectory(context, publication);
     try {
@@ -233,7 +233,7 @@ export async function csiUnmounter(
     getPath: () => path,
     async tearDown(signal) {
       if (data !== undefined) {
-        await withDriver(context, data.driverName, signal, ({ node, options }) =>
+        await withDriver(context, { driver: data.driverName }, signal, ({ node, options }) =>
           node.nodeUnpublishVolume({ volumeId: data.volumeHandle, targetPath: path }, options),
         );
       }

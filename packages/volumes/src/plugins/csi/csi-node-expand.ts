@@ -17,7 +17,7 @@ export function csiNodeExpand(
   const { spec, phase, newSizeBytes } = options;
   const { pv, source } = csiVolumeOf(spec);
   const { volumePath, stagingPath, volumeCapability } = asUsed(context, options);
-  return withDriver(context, source.driver, signal, async (calls) => {
+  return withDriver(context, { driver: source.driver, spec }, signal, async (calls) => {
     const capabilities = await nodeCapabilities(calls);
     if (!capabilities.has(NodeServiceCapability_RPC_Type.EXPAND_VOLUME)) {
       throw new CsiSpecError(

@@ -28,7 +28,7 @@ export function csiNodeStats(
   const { driver, volumeHandle } = csiPodVolume(spec, pod);
   const isBlock = isBlockSpec(spec);
   const { path, deviceMountPath } = isBlock ? placesOfBlock(context.kubelet.rootDir, { spec, pod }) : where;
-  return withDriver(context, driver, signal, async (calls) => {
+  return withDriver(context, { driver, spec }, signal, async (calls) => {
     const capabilities = await nodeCapabilities(calls);
     if (!capabilities.has(NodeServiceCapability_RPC_Type.GET_VOLUME_STATS)) return undefined;
     const { usage, volumeCondition } = await calls.node.nodeGetVolumeStats(

@@ -3,7 +3,12 @@ import type { PersistentVolume } from "@longshore/kube";
 import { DeletedVolumeInUseError } from "../../framework/controller-errors.ts";
 import { CloudError, type Disk, type DiskCloud, type Instance } from "../../framework/ports.ts";
 import type { VolumeHost } from "../../framework/volume-host.ts";
-import type { AllowedTopologies, Provisioner, VolumeOptions } from "../../framework/volume-plugin.ts";
+import type {
+  AllowedTopologies,
+  Provisioner,
+  SelectedNode,
+  VolumeOptions,
+} from "../../framework/volume-plugin.ts";
 import type { VolumeSpec } from "../../framework/volume-spec.ts";
 import { chooseZones, regionLabels, zoneLabels } from "./choose-zone.ts";
 import { requestedSize, roundedSize } from "./class-parameters.ts";
@@ -15,12 +20,6 @@ import {
 } from "./disk-description.ts";
 import { InTreeVolumeError } from "./volume-source.ts";
 
-/** The node that the scheduler has chosen. */
-interface SelectedNode {
-  readonly name: string;
-  readonly labels: Readonly<Record<string, string>>;
-}
-
 /** The provisioner of one volume. `cloud` throws where there is no provider. */
 export function diskProvisioner(
   provisioning: DiskProvisioning,
@@ -29,13 +28,36 @@ export function diskProvisioner(
   options: VolumeOptions,
 ): Provisioner {
   return {
-    async check(signal) {
-      cloud();
-      await provisioning.plan(options, host(), signal);
+    async check(selectedNode, allowedTopologies, signal) {
+      const where = { selectedNode, allowedTopologies };
+      await placedPlan(provisioning, cloud(), host(), options, where, signal);
     },
-    provision: async (selectedNode, allowedTopologies, signal) =>
-      provisionDisk(provisioning, cloud(), host(), options, selectedNode, allowedTopologies, signal),
+    provision: async (selectedNode, allowedTopologies, signal) => {
+      const where = { selectedNode, allowedTopologies };
+      return provisionDisk(provisioning, cloud(), host(), options, where, signal);
+    },
   };
+}
+
+/** What narrows the zones down. */
+interface Where {
+  readonly selectedNode: SelectedNode | undefined;
+  readonly allowedTopologies: AllowedTopologies;
+}
+
+/** What is to be made, and in which zones. It is all that can be refused before the disk is made. */
+async function placedPlan(
+  provisioning: DiskProvisioning,
+  cloud: DiskCloud,
+  host: VolumeHost,
+  options: VolumeOptions,
+  where: Where,
+  signal: AbortSignal,
+) {
+  const plan = await provisioning.plan(options, host, signal);
+  const size = requestedSize(options, provisioning.sizeUnit);
+  const instances = plan.zoneCount === 0 ? [] : await cloud.listInstances(signal);
+  return { plan, size, instances, zones: zonesFor(plan, options, where, instances) };
 }
 
 /**
@@ -47,14 +69,12 @@ async function provisionDisk(
   cloud: DiskCloud,
   host: VolumeHost,
   options: VolumeOptions,
-  selectedNode: SelectedNode | undefined,
-  allowedTopologies: AllowedTopologies,
+  where: Where,
   signal: AbortSignal,
 ): Promise<PersistentVolume> {
-  const plan = await provisioning.plan(options, host, signal);
-  const size = requestedSize(options, provisioning.sizeUnit);
-  const instances = plan.zoneCount === 0 ? [] : await cloud.listInstances(signal);
-  const [zone = "", ...replicaZones] = zonesFor(plan, options, selectedNode, allowedTopologies, instances);
+  const placed = await placedPlan(provisioning, cloud, host, options, where, signal);
+  const { plan, size, instances } = placed;
+  const [zone = "", ...replicaZones] = placed.zones;
   const disk = await cloud.createDisk(
     {
       name: plan.name,
@@ -91,8 +111,7 @@ async function provisionDisk(
 function zonesFor(
   plan: DiskPlan,
   options: VolumeOptions,
-  selectedNode: SelectedNode | undefined,
-  allowedTopologies: AllowedTopologies,
+  { selectedNode, allowedTopologies }: Where,
   instances: readonly Instance[],
 ): readonly string[] {
   if (plan.zoneCount === 0) return [];
