@@ -37,7 +37,10 @@ export function admitSelection(
   const isSet = inForce.featureSet === wanted.featureSet;
   if (isSet || isSameSelection(inForce, wanted)) return admitted;
   if (isFinal(inForce.featureSet)) {
-    return refused("FeatureSetIsFinal", `${inForce.featureSet} cannot be left: set it in spec.featureSet again`);
+    return refused(
+      "FeatureSetIsFinal",
+      `${inForce.featureSet} cannot be left: set it in spec.featureSet again`,
+    );
   }
   return options.order === "any" ? admitted : admitInOrder(inForce.featureSet, wanted.featureSet, facts);
 }
@@ -55,7 +58,10 @@ const setsOf: Readonly<Record<FeatureGateOptions["order"], readonly string[]>> =
 function unknownSet({ featureSet }: FeatureSelection, { order }: FeatureGateOptions): Admission | undefined {
   if (setsOf[order].includes(featureSet)) return undefined;
   const known = setsOf[order].map((set) => (set === "" ? "none" : set)).join(", ");
-  return refused("UnknownFeatureSet", `spec.featureSet "${featureSet}": with the order ${order} choose ${known}`);
+  return refused(
+    "UnknownFeatureSet",
+    `spec.featureSet "${featureSet}": with the order ${order} choose ${known}`,
+  );
 }
 
 function faultyList(
@@ -66,7 +72,10 @@ function faultyList(
   if (both !== undefined) {
     return inList("ConflictingFeatureGates", both, "is both enabled and disabled: remove it from one list");
   }
-  for (const [gates, value] of [[enabled, true], [disabled, false]] as const) {
+  for (const [gates, value] of [
+    [enabled, true],
+    [disabled, false],
+  ] as const) {
     for (const gate of gates) {
       const known = Object.hasOwn(knownGates, gate) ? knownGates[gate] : undefined;
       if (known === undefined) {
@@ -79,7 +88,11 @@ function faultyList(
         return inList("NodeMustDecide", gate, "takes the in-tree plugin from nodes that need it: remove it");
       }
       if (order === "two-sets" && isMigrationGate(gate)) {
-        return inList("MigrationGateNeedsItsSet", gate, "needs CSIMigrationControlPlane, then CSIMigrationNode");
+        return inList(
+          "MigrationGateNeedsItsSet",
+          gate,
+          "needs CSIMigrationControlPlane, then CSIMigrationNode",
+        );
       }
     }
   }
@@ -104,7 +117,10 @@ function admitInOrder(from: string, to: string, facts: TransitionFacts): Admissi
     return to === "CSIMigrationNode" ? afterControlPlane(facts) : afterNodes(facts);
   }
   if (to !== "CSIMigrationNode") return admitted;
-  return refused("ControlPlaneFirst", "spec.featureSet: set CSIMigrationControlPlane before CSIMigrationNode");
+  return refused(
+    "ControlPlaneFirst",
+    "spec.featureSet: set CSIMigrationControlPlane before CSIMigrationNode",
+  );
 }
 
 function afterControlPlane({ isControlPlaneRolledOut }: TransitionFacts): Admission {
@@ -119,7 +135,11 @@ const namesMax = 5;
 function afterNodes({ arePoolsRolledOut, migratedNodes }: TransitionFacts): Admission {
   const reason = "WaitingForNodes";
   if (!arePoolsRolledOut) {
-    return { verdict: "waits", reason, message: "machines still roll out: the control plane keeps its gates" };
+    return {
+      verdict: "waits",
+      reason,
+      message: "machines still roll out: the control plane keeps its gates",
+    };
   }
   if (migratedNodes === undefined) return { verdict: "asksNodes" };
   if (migratedNodes.length === 0) return admitted;
