@@ -411,20 +411,20 @@ async function migratedWorld(): Promise<World> {
 describe("after any fault the same end is reached", () => {
   const turnedOn = [
     `create ClusterOperator ${clusterOperatorName}`,
-    `updateStatus ClusterOperator ${clusterOperatorName}`,
+    `update ClusterOperator ${clusterOperatorName}`,
     "update KubeAPIServer cluster",
     "update KubeControllerManager cluster",
     "update KubeScheduler cluster",
     `create KubeletConfig ${kubeletConfigName}`,
-    `updateStatus ClusterOperator ${clusterOperatorName}`,
+    `update ClusterOperator ${clusterOperatorName}`,
   ];
   const turnedOff = [
-    `updateStatus ClusterOperator ${clusterOperatorName}`,
+    `update ClusterOperator ${clusterOperatorName}`,
     "update KubeAPIServer cluster",
     "update KubeControllerManager cluster",
     "update KubeScheduler cluster",
     `delete KubeletConfig ${kubeletConfigName}`,
-    `updateStatus ClusterOperator ${clusterOperatorName}`,
+    `update ClusterOperator ${clusterOperatorName}`,
   ];
 
   it("the writes of turning on and off, in order", async () => {
