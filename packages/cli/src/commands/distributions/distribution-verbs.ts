@@ -1,2 +1,2 @@
 /** Names of the controllers of distributions below `longshore run`. */
-export const distributionVerbs = ["migration-controller"] as const;
+export const distributionVerbs = ["migration-controller", "feature-gate-operator"] as const;
