@@ -27,6 +27,7 @@ export const clusterFields: FieldFlags = {
     port: "--port",
     plugins: "--plugin",
     withoutInTreePlugins: "--without-in-tree-plugins",
+    nodeDecidesMigration: "--node-decides-migration",
     ownDriver: "--driver",
   } satisfies FlagsOf<NonNullable<UpOptions["existing"]>>),
   ...({ force: "--force" } satisfies FlagsOf<CrossingOptions>),

@@ -65,6 +65,7 @@ interface UpFlags extends StartFlags {
   readonly nodes?: string;
   readonly plugin?: readonly string[];
   readonly withoutInTreePlugins?: true;
+  readonly nodeDecidesMigration?: true;
   readonly driver?: string;
   readonly driverCmd?: string;
   readonly compat?: "kubernetes-1.20";
@@ -122,6 +123,10 @@ export function registerClusterCommand(program: Command): void {
     .option(
       "--without-in-tree-plugins",
       "no in-tree code in controllers and nodes: the drivers serve the plugins' volumes from the start",
+    )
+    .option(
+      "--node-decides-migration",
+      "the attach/detach controller goes by what each node says, whatever its own gates are, as in OpenShift",
     )
     .option("--driver <name>", "a driver of your own, with a StorageClass of its name; needs --driver-cmd")
     .option("--driver-cmd <command>", "its command, started once as the controller and once on each node")
@@ -227,7 +232,10 @@ async function run(
   const startMs = env.clock.monotonicMs();
   const compat = flags.compat === undefined ? {} : { compat: flags.compat };
   const own = ownDriver === undefined ? {} : { ownDriver };
-  const without = flags.withoutInTreePlugins === true ? { withoutInTreePlugins: true as const } : {};
+  const without = {
+    ...(flags.withoutInTreePlugins === true ? { withoutInTreePlugins: true as const } : {}),
+    ...(flags.nodeDecidesMigration === true ? { nodeDecidesMigration: true as const } : {}),
+  };
   const cluster = await upCluster(env, {
     dir,
     config: clusterConfig(nodes ?? defaultNodes, hostForm(), {
@@ -297,7 +305,10 @@ async function runDetached(
     ...(flags.driver === undefined ? [] : ["--driver", flags.driver]),
     ...(flags.driverCmd === undefined ? [] : ["--driver-cmd", flags.driverCmd]),
   ];
-  const without = flags.withoutInTreePlugins === true ? ["--without-in-tree-plugins"] : [];
+  const without = [
+    ...(flags.withoutInTreePlugins === true ? ["--without-in-tree-plugins"] : []),
+    ...(flags.nodeDecidesMigration === true ? ["--node-decides-migration"] : []),
+  ];
   const { shutdownGracePeriod: total, shutdownGracePeriodCriticalPods: critical } = flags;
   const shutdown = [
     ...(total === undefined ? [] : ["--shutdown-grace-period", total]),

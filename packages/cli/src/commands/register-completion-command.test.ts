@@ -21,7 +21,11 @@ test.skipIf(!existsSync("/bin/bash")).each([
   ["below that one too", ["longshore", "cluster", "node", ""], ["restart", "kill", "--help"]],
   ["an option", ["longshore", "migrate", "--pl"], ["--plugin"]],
   ["an option that takes a time", ["longshore", "rollback", "--st"], ["--step-timeout"]],
-  ["options after the value of one", ["longshore", "cluster", "up", "--dir", "up", "--no"], ["--nodes"]],
+  [
+    "options after the value of one",
+    ["longshore", "cluster", "up", "--dir", "up", "--no"],
+    ["--nodes", "--node-decides-migration"],
+  ],
   [
     "nothing for the value itself, so that bash offers files",
     ["longshore", "cluster", "up", "--dir", ""],

@@ -21,6 +21,7 @@ export interface AskedOfCluster {
   readonly shutdownGracePeriodCriticalPods?: number;
   readonly plugins?: readonly PluginName[];
   readonly withoutInTreePlugins?: true;
+  readonly nodeDecidesMigration?: true;
   readonly ownDriver?: OwnDriver;
 }
 
@@ -51,6 +52,9 @@ export function checkAsked(layout: ClusterLayout, present: ClusterConfig, asked:
   }
   if (asked.withoutInTreePlugins === true && present.withoutInTreePlugins !== true) {
     differs("withoutInTreePlugins", "in-tree plugins");
+  }
+  if (asked.nodeDecidesMigration === true && present.nodeDecidesMigration !== true) {
+    differs("nodeDecidesMigration", "an attach/detach controller that keeps to its own gates");
   }
   if (
     asked.ownDriver !== undefined &&

@@ -43,6 +43,7 @@ import {
   type ClusterConfig,
   driverNames,
   firstGates,
+  forcedMigrationOf,
   requireServed,
   shutdownPeriodsOf,
 } from "../layout/cluster-config.ts";
@@ -194,6 +195,7 @@ export async function createInProcessCluster(
       identity: controlPlane,
       snapshots,
       ...inTree,
+      ...forcedMigrationOf(config),
     }),
   );
   const drivers = driverNames(config);

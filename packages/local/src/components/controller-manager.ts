@@ -49,6 +49,8 @@ export interface ControllerManagerOptions {
   readonly identity: string;
   /** `kubernetes-1.20` selects the recorded behaviour where ours is deliberately different. */
   readonly compat?: "kubernetes-1.20";
+  /** In-tree plugins whose migration counts as on in the attach/detach controller, whatever the gates; default none. */
+  readonly forceMigrationOf?: readonly string[];
   /** Runs the snapshot controller, too, with group snapshots: where their kinds are installed; default false. */
   readonly snapshots?: boolean;
   /** Where Flexvolume drivers are installed, and what runs them; left out: none are looked for. */
@@ -92,7 +94,7 @@ function startControllers(env: ControllerManagerEnv, options: ControllerManagerO
     ...(options.inTreePlugins?.((provider) => env.cloudFor({ path: "in-tree", component, provider })) ?? []),
     csiPlugin(),
   ];
-  const { flexVolumes } = options;
+  const { flexVolumes, forceMigrationOf } = options;
   // Not for the persistent-volume controller: Flexvolumes are neither provisioned nor deleted.
   const withProber = () =>
     flexVolumes === undefined ? {} : { prober: flexVolumeProber({ ...env, ...flexVolumes }, flexVolumes) };
@@ -100,7 +102,7 @@ function startControllers(env: ControllerManagerEnv, options: ControllerManagerO
     informers,
     startAttachDetachController(
       { ...shared, plugins: pluginsFor("attach-detach-controller"), ...withProber() },
-      { gates, ...compat },
+      { gates, ...compat, forceMigrationOf },
     ),
     startPersistentVolumeController(
       { ...shared, plugins: pluginsFor("persistent-volume-controller") },

@@ -19,6 +19,11 @@ export interface ClusterConfig {
   readonly plugins: readonly PluginName[];
   /** Controllers and nodes have no in-tree code: every volume of {@link plugins} is served by its driver, from the first one on. */
   readonly withoutInTreePlugins?: true;
+  /**
+   * The attach/detach controller takes the migration of {@link plugins} as on, so that each node's statement decides, as
+   * in OpenShift (docs/behaviour/migration-controllers.md B2).
+   */
+  readonly nodeDecidesMigration?: true;
   /** Attach limit of each node, for the disks of EBS. */
   readonly attachLimit: number;
   /** Loop devices and mounts, or directories and links. */
@@ -120,6 +125,7 @@ export function clusterConfig(
       | "shutdownGracePeriodCriticalPods"
       | "plugins"
       | "withoutInTreePlugins"
+      | "nodeDecidesMigration"
       | "ownDriver"
       | "recordsDriverCalls"
     >
@@ -137,6 +143,7 @@ export function clusterConfig(
     })),
     plugins,
     ...(options.withoutInTreePlugins === true ? { withoutInTreePlugins: true } : {}),
+    ...(options.nodeDecidesMigration === true ? { nodeDecidesMigration: true } : {}),
     attachLimit: options.attachLimit ?? 39,
     hostForm,
     port: options.port ?? 0,
@@ -150,6 +157,14 @@ export function clusterConfig(
       ? {}
       : { shutdownGracePeriodCriticalPods: options.shutdownGracePeriodCriticalPods }),
   };
+}
+
+/** The in-tree plugins whose migration counts as on in the attach/detach controller; empty: its own gates count. */
+export function forcedMigrationOf({ plugins, nodeDecidesMigration }: ClusterConfig): {
+  readonly forceMigrationOf?: readonly string[];
+} {
+  if (nodeDecidesMigration !== true) return {};
+  return { forceMigrationOf: plugins.map((name) => clusterPlugin(name).inTreeName) };
 }
 
 /** How long a node may take to shut down, in milliseconds; undefined: its pods run on when its agent stops. */

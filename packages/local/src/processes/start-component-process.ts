@@ -22,7 +22,12 @@ import type { MakeInTreePlugins } from "../components/make-in-tree-plugins.ts";
 import { startNodeAgent } from "../components/node-agent.ts";
 import { httpProbeNetwork } from "../containers/http-probe-network.ts";
 import { createProcessPodRuntime } from "../containers/process-pod-runtime.ts";
-import { type ClusterConfig, driverNames, shutdownPeriodsOf } from "../layout/cluster-config.ts";
+import {
+  type ClusterConfig,
+  driverNames,
+  forcedMigrationOf,
+  shutdownPeriodsOf,
+} from "../layout/cluster-config.ts";
 import { type ClusterLayout, clusterLayout } from "../layout/cluster-layout.ts";
 import { driverCallWriter } from "../layout/driver-calls.ts";
 import { controllerPlace } from "../layout/driver-command.ts";
@@ -135,6 +140,7 @@ async function startControllers(context: ProcessContext): Promise<StartedProcess
       identity: controlPlane,
       snapshots: true,
       ...(await inTreePluginsOf(config)),
+      ...forcedMigrationOf(config),
       flexVolumes: { host, directory: layout.flexVolumeDir },
       ...(config.compat === undefined ? {} : { compat: config.compat }),
       onLost: () => lost("the lead was lost"),

@@ -42,7 +42,7 @@ export interface PodVolumes {
 
 /** What the cluster is to be like. */
 export interface PodVolumesClusterOptions
-  extends Pick<Partial<ClusterConfig>, "plugins" | "withoutInTreePlugins"> {
+  extends Pick<Partial<ClusterConfig>, "plugins" | "withoutInTreePlugins" | "nodeDecidesMigration"> {
   /** One, unless it is said. */
   readonly nodes?: number;
   readonly isolate?: InProcessClusterOptions["isolate"];
