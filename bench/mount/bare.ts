@@ -1,6 +1,6 @@
 /**
- * The bare sequence: the requests, calls and directories that one mount depends on, one after the other. Events, the status of the pod
- * and the volume of its token are not among them, nor what the node agent reads a second time: those are the cost of ours.
+ * The bare sequence: the requests that ours makes from the pod to its mounted volume, the same calls and directories, one after the
+ * other. The report names each request that only one of the two makes.
  */
 import { inProcessCsi } from "@longshore/csi";
 import { type KubeClient, resources } from "@longshore/kube";
@@ -21,6 +21,31 @@ const nodeName = "node-1";
 const instanceId = "i-00000000000000001";
 const call = { signal, timeoutMs: 10_000 };
 const finalizers = [`external-attacher/${driver.replaceAll(".", "-")}`];
+
+const starting = {
+  phase: "Pending",
+  conditions: [{ type: "PodScheduled", status: "True" }],
+  containerStatuses: [
+    {
+      name: "c",
+      image: "host",
+      imageID: "",
+      ready: false,
+      restartCount: 0,
+      state: { waiting: { reason: "ContainerCreating" } },
+    },
+  ],
+};
+
+const attachedEvent = (podName: string, podUID: string) => ({
+  metadata: { name: `${podName}.attached`, namespace },
+  involvedObject: { kind: "Pod", apiVersion: "v1", namespace, name: podName, uid: podUID },
+  type: "Normal",
+  reason: "SuccessfulAttachVolume",
+  message: `AttachVolume.Attach succeeded for volume "${podName}"`,
+  source: { component: "bare" },
+  count: 1,
+});
 
 /** Starts the driver, on a machine and a cloud of its own. @returns what mounts one volume, and takes it away */
 export async function createBare(
@@ -60,7 +85,7 @@ export async function createBare(
     // The node: what the pod uses, and that it is in use here.
     await kube.get(resources.persistentVolumeClaims, { name, namespace }, { signal });
     await kube.get(resources.persistentVolumes, { name }, { signal });
-    await kube.get(resources.nodes, { name: nodeName }, { signal });
+    await kube.patch(resources.pods, { name, namespace }, merge({ status: starting }), status);
     await kube.patch(
       resources.nodes,
       { name: nodeName },
@@ -85,18 +110,19 @@ export async function createBare(
     const attached = { attached: true, attachmentMetadata: publishContext };
     await kube.patch(resources.volumeAttachments, attachment, merge({ status: attached }), status);
     // The attach/detach controller.
+    await kube.create(resources.events, attachedEvent(name, podUID), { signal });
     const volumesAttached = [{ name: volume, devicePath: "" }];
     await kube.patch(resources.nodes, { name: nodeName }, merge({ status: { volumesAttached } }), status);
     // The node.
     await kube.get(resources.nodes, { name: nodeName }, { signal });
     await kube.get(resources.volumeAttachments, attachment, { signal });
-    await kube.get(resources.csiDrivers, { name: driver }, { signal });
     await kube.get(resources.volumeAttachments, attachment, { signal });
     await node.nodeGetCapabilities({}, call);
     const stagingTargetPath = `/kubelet/pv/${name}/globalmount`;
     const podDirectory = `/kubelet/pods/${podUID}/${name}`;
     await host.makeDirectory(stagingTargetPath);
     await node.nodeStageVolume({ volumeId, publishContext, stagingTargetPath, volumeCapability }, call);
+    await kube.get(resources.persistentVolumeClaims, { name, namespace }, { signal });
     await kube.get(resources.volumeAttachments, attachment, { signal });
     await node.nodeGetCapabilities({}, call);
     await host.makeDirectory(podDirectory);

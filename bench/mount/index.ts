@@ -9,8 +9,9 @@
  * run. Both take turns in blocks; the controllers are stopped during those of the bare sequence. The goal is at most 1.5 times
  * the median of the reference.
  *
- * Afterwards `--noted` more volumes are mounted while requests and timers are noted. Shown are the requests of the last one,
- * and every timer that ran to its end before its volume was mounted: on this way nothing should wait for time.
+ * Afterwards `--noted` more volumes are mounted while requests and timers are noted. Shown are the requests of the last one, what
+ * only it or only the bare sequence asks, and every timer that ran to its end before its volume was mounted: on this way
+ * nothing should wait for time.
  *
  * The server is the built command: run `npm run build` first.
  */
@@ -20,7 +21,7 @@ import { connect } from "../attach/client.ts";
 import { createBare } from "./bare.ts";
 import type { Mounted } from "./objects.ts";
 import { type Ours, startOurs } from "./ours.ts";
-import type { NotedRequest } from "./requests.ts";
+import { type NotedRequest, notingClient } from "./requests.ts";
 import { type NotingClock, notingClock } from "./waits.ts";
 
 const option = (name: string, fallback: number) =>
@@ -46,16 +47,39 @@ async function block(prefix: string, mountOne: (name: string) => Promise<Mounted
   return times;
 }
 
-async function showNotes(ours: Ours, clock: NotingClock): Promise<void> {
+/** @returns the requests of the last one that began before its volume was mounted */
+async function showNotes(ours: Ours, clock: NotingClock): Promise<readonly NotedRequest[]> {
   isNoting = true;
+  let made: readonly NotedRequest[] = [];
   for (let index = 0; index < notedVolumes; index++) {
     ours.takeRequests();
     const { beganMs, tookMs } = await ours.mountOne(`noted-${index}`);
-    if (index === notedVolumes - 1) showRequests(ours.takeRequests(), beganMs, tookMs);
+    const requests = ours.takeRequests();
+    made = during(requests, { beganMs, tookMs });
+    if (index === notedVolumes - 1) showRequests(requests, beganMs, tookMs);
   }
   const ended = [...clock.ended()];
   console.log(`timers that ended by time while ${notedVolumes} volumes were mounted: ${ended.length}`);
   for (const [name, count] of ended) console.log(`  ${count} x ${name}`);
+  return made;
+}
+
+const during = (requests: readonly NotedRequest[], { beganMs, tookMs }: Mounted): NotedRequest[] =>
+  requests.filter((request) => request.beganMs >= beganMs && request.beganMs < beganMs + tookMs);
+
+/** The reference is only one if it asks the same. */
+function showDifference(ours: readonly NotedRequest[], bare: readonly NotedRequest[]): void {
+  const without = (all: readonly NotedRequest[], others: readonly NotedRequest[]): string => {
+    const left = others.map(({ what }) => what);
+    const only = all.filter(({ what }) => {
+      const index = left.indexOf(what);
+      if (index >= 0) left.splice(index, 1);
+      return index < 0;
+    });
+    return only.map(({ what }) => what).join(", ") || "none";
+  };
+  console.log(`requests until it is mounted: ours ${ours.length}, bare sequence ${bare.length}`);
+  console.log(`  only ours: ${without(ours, bare)}; only the bare sequence: ${without(bare, ours)}`);
 }
 
 function showRequests(requests: readonly NotedRequest[], beganMs: number, tookMs: number): void {
@@ -83,10 +107,14 @@ try {
   for (let turn = 0; turn < blocks; turn++) {
     const ours = await startOurs(env, kube, (is) => clock.note(is && isNoting));
     times.ours.push(...(await block(`ours-${turn}`, ours.mountOne)));
-    if (turn === blocks - 1) await showNotes(ours, clock);
+    const isLast = turn === blocks - 1;
+    const made = isLast ? await showNotes(ours, clock) : [];
     await ours.stop();
-    const bare = await createBare(env, kube);
+    const requests: NotedRequest[] = [];
+    const noting = notingClient(kube, "bare", (request) => requests.push(request));
+    const bare = await createBare(env, noting);
     times.bare.push(...(await block(`bare-${turn}`, bare)));
+    if (isLast) showDifference(made, during(requests, await bare("noted")));
   }
   report(median(times.ours), median(times.bare));
 } finally {

@@ -85,6 +85,8 @@ export async function createPod(kube: KubeClient, name: string, nodeName: string
       metadata: { name, namespace },
       spec: {
         nodeName,
+        // The volume of a token is another volume.
+        automountServiceAccountToken: false,
         terminationGracePeriodSeconds: 0,
         containers: [
           { name: "c", image: "host", command: ["wait"], volumeMounts: [{ name: "v", mountPath: "/v" }] },
