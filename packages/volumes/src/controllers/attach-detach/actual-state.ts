@@ -25,7 +25,8 @@ import { inTreePluginOfIdentity, isProvisional, type VolumeIdentity } from "./vo
 export interface Attachment {
   readonly nodeName: string;
   readonly uniqueName: UniqueVolumeName;
-  readonly identity: VolumeIdentity;
+  /** As the name alone says it, until a pod brings the volume. */
+  identity: VolumeIdentity;
   readonly pluginName: string;
   /** The plugin's own name of the volume: enough to detach it. */
   readonly volumeName: string;
@@ -144,6 +145,15 @@ export class ActualState {
     if (isRecorded(attachment)) this.#change(attachment);
     // Last: whether an object records the attachment depends on `reported`.
     attachment.reported = false;
+  }
+
+  /** It is this disk, under the name that it has. */
+  identify(attachment: Attachment, identity: VolumeIdentity): void {
+    const wasRecorded = isRecorded(attachment);
+    drop(this.#byIdentity, attachment.identity, attachment);
+    attachment.identity = identity;
+    put(this.#byIdentity, identity, attachment);
+    if (isRecorded(attachment) !== wasRecorded) this.#change(attachment);
   }
 
   /** Puts the attachment into its node's status, or takes it out, at the next write. */

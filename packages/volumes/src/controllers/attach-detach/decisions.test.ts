@@ -190,6 +190,7 @@ describe("states", () => {
     pluginName: "x/y",
     spec: {} as never,
     inTreePlugin: undefined,
+    inTreeName: undefined,
     decidedIn: undefined,
   });
   it("keeps a volume as long as any pod wants it, and the Multi-Attach mark with it", () => {

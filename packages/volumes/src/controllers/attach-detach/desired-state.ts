@@ -20,6 +20,8 @@ export interface WantedVolume {
   readonly spec: VolumeSpec;
   /** The in-tree plugin that the volume is written for, if its plugin can migrate; undefined for CSI's own volumes. */
   readonly inTreePlugin: string | undefined;
+  /** The unique name of its in-tree form, whichever form is wanted; undefined: it has none. */
+  readonly inTreeName: UniqueVolumeName | undefined;
   /** In which state of the node's CSINode the backend was decided; undefined: there was nothing to decide. */
   readonly decidedIn: number | undefined;
 }
@@ -56,6 +58,7 @@ export interface DesiredVolume {
   readonly pluginName: string;
   readonly spec: VolumeSpec;
   readonly inTreePlugin: string | undefined;
+  readonly inTreeName: UniqueVolumeName | undefined;
   readonly pods: Map<string, Stored<Pod>>;
   multiAttachErrorReported: boolean;
   /** The pods have an event that says what the attach waits for. */
@@ -67,6 +70,8 @@ export class DesiredState {
   readonly #pods = new Map<string, DesiredPod>();
   readonly #nodes = new Map<string, Map<UniqueVolumeName, DesiredVolume>>();
   readonly #disks = new Map<VolumeIdentity, Set<DesiredVolume>>();
+  /** By node and the name of the in-tree form. */
+  readonly #inTreeNames = new Map<string, DesiredVolume>();
   readonly #podsByNode = new Map<string, Set<string>>();
   /** Pods with volumes of which it is not known what to attach. */
   readonly #undecidedByNode = new Map<string, Set<string>>();
@@ -127,6 +132,11 @@ export class DesiredState {
     return this.#nodes.get(nodeName)?.get(uniqueName);
   }
 
+  /** The volume that pods on the node want and whose in-tree form has this name, in whichever form they want it. */
+  ofInTreeName(nodeName: string, inTreeName: UniqueVolumeName): DesiredVolume | undefined {
+    return this.#inTreeNames.get(keyOfName(nodeName, inTreeName));
+  }
+
   /** The disk on every node on which pods want it, under every name. */
   ofDisk(identity: VolumeIdentity): readonly DesiredVolume[] {
     return [...(this.#disks.get(identity) ?? [])];
@@ -169,6 +179,7 @@ export class DesiredState {
       pluginName,
       spec,
       inTreePlugin: present?.inTreePlugin ?? wanted.inTreePlugin,
+      inTreeName: present?.inTreeName ?? wanted.inTreeName,
       pods,
       multiAttachErrorReported: reported?.multiAttachErrorReported ?? false,
       waitReported: reported?.waitReported ?? false,
@@ -194,8 +205,22 @@ export class DesiredState {
     if (volumes === undefined) this.#nodes.set(volume.nodeName, new Map([[volume.uniqueName, volume]]));
     else volumes.set(volume.uniqueName, volume);
     addTo(this.#disks, volume.identity, volume);
+    if (volume.inTreeName !== undefined) {
+      this.#inTreeNames.set(keyOfName(volume.nodeName, volume.inTreeName), volume);
+    }
     const label = volumePluginLabelOfName(volume.uniqueName);
-    this.#counted?.put("desired_state_of_world", countedKeyOf(volume), label);
+    this.#counted?.put("desired_state_of_world", keyOfName(volume.nodeName, volume.uniqueName), label);
+  }
+
+  /** Pods on the node that want the disk in its other form still know it by the name. */
+  #dropInTreeName({ nodeName, inTreeName, identity }: DesiredVolume): void {
+    if (inTreeName === undefined) return;
+    const key = keyOfName(nodeName, inTreeName);
+    const other = this.ofDisk(identity).find(
+      (volume) => volume.nodeName === nodeName && volume.inTreeName === inTreeName,
+    );
+    if (other === undefined) this.#inTreeNames.delete(key);
+    else this.#inTreeNames.set(key, other);
   }
 
   #drop(volume: DesiredVolume): void {
@@ -203,11 +228,12 @@ export class DesiredState {
     volumes?.delete(volume.uniqueName);
     if (volumes?.size === 0) this.#nodes.delete(volume.nodeName);
     removeFrom(this.#disks, volume.identity, volume);
-    this.#counted?.drop("desired_state_of_world", countedKeyOf(volume));
+    this.#dropInTreeName(volume);
+    this.#counted?.drop("desired_state_of_world", keyOfName(volume.nodeName, volume.uniqueName));
   }
 }
 
-function countedKeyOf({ nodeName, uniqueName }: DesiredVolume): string {
+function keyOfName(nodeName: string, uniqueName: UniqueVolumeName): string {
   return `${nodeName}\n${uniqueName}`;
 }
 

@@ -31,14 +31,18 @@ export function isWanted(attachment: Attachment, desired: DesiredState): boolean
 }
 
 /**
- * Which disk it is whose volume was missing when the attachment was recovered: one to which a pod on the node refers, and
- * which has that very VolumeAttachment. Undefined: there is none, or the attachment has its identity already.
+ * Which disk it is whose volume was missing when the attachment was recovered, or is not known by its name (an RBD image of
+ * which the monitors are not known): one to which a pod on the node refers, and which has that very VolumeAttachment or
+ * in-tree name. Undefined: there is none, or the attachment has its identity already.
  */
 export function diskReferredTo(
-  { nodeName, identity }: Pick<Attachment, "nodeName" | "identity">,
+  { nodeName, uniqueName, identity }: Pick<Attachment, "nodeName" | "uniqueName" | "identity">,
   desired: DesiredState,
 ): VolumeIdentity | undefined {
-  if (!isProvisional(identity)) return undefined;
+  if (!isProvisional(identity)) {
+    const named = desired.ofInTreeName(nodeName, uniqueName)?.identity;
+    return named === identity ? undefined : named;
+  }
   for (const volume of [...desired.on(nodeName), ...desired.undecidedOn(nodeName)]) {
     const disk = volume.identity;
     if (disk !== undefined && provisionalIdentity(disk, nodeName) === identity) return disk;

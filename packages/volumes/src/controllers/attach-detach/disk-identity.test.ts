@@ -32,6 +32,10 @@ const sources: Partial<Record<CloudProvider, (id: string) => object>> = {
   "gce-pd": (id) => ({ gcePersistentDisk: { pdName: id } }),
   "azure-disk": (id) => ({ azureDisk: { diskURI: id, diskName: "d", kind: "Managed" } }),
   cinder: (id) => ({ cinder: { volumeID: id } }),
+  rbd: (id) => {
+    const [pool = "", image = ""] = id.split("/");
+    return { rbd: { monitors: ["10.0.0.1:6789"], pool, image, secretRef: { name: "key" } } };
+  },
   "vsphere-volume": (id) => ({ vsphereVolume: { volumePath: id } }),
 };
 /** How a provider may spell it otherwise. EBS lists `aws://zone/vol-…` where the source above says `vol-…`. */
@@ -39,7 +43,8 @@ const respelled: Partial<Record<CloudProvider, (id: string) => string>> = {
   "azure-disk": (id) => id.replace("/resourceGroups/g/", "/resourceGroups/G/"),
   "vsphere-volume": (id) => id.replace("] ", "]"),
 };
-const providers = Object.keys(sources) as CloudProvider[];
+/** The controller asks the provider for attach and detach. */
+const providers = (Object.keys(sources) as CloudProvider[]).filter((provider) => provider !== "rbd");
 
 /** A node and a claim whose volume is one disk of the provider. */
 class World {
@@ -69,7 +74,7 @@ class World {
     await plane.create(resources.csiNodes, aCsiNode("n1", [driver]));
     const zone = provider === "vsphere-volume" ? "" : "us-east-1a";
     const request = { name: "d", sizeBytes: 1n << 30n, zone, type: "", tags: {} };
-    created.diskId = (await cloud.createDisk(request)).id;
+    created.diskId = provider === "rbd" ? "rbd/image" : (await cloud.createDisk(request)).id;
     const source = sources[provider]?.(created.diskId);
     const { pv } = await aBoundEbsVolume(plane, "a", "", {
       pv: { awsElasticBlockStore: undefined, ...source },
@@ -144,6 +149,39 @@ describe.each(providers)("%s", (provider) => {
     await plane.delete(resources.pods, "p", "default");
     await plane.pass(600_000);
     expect(calls).toEqual(["attach"]);
+    await plane.setVolumesInUse("n1", []);
+    await plane.pass(2_000);
+    expect(calls).toEqual(["attach", "detach"]);
+  });
+
+  it("the next controller learns from a pod which disk it is that the pod names itself (controllers.md A6)", async () => {
+    const created = await World.create(provider);
+    const { plane, calls, uniqueName, diskId, start } = bound(created);
+    const first = start();
+    await plane.merge(resources.persistentVolumes, { name: "pv-a" }, { metadata: { finalizers: null } });
+    await plane.delete(resources.persistentVolumes, "pv-a");
+    await plane.create(
+      resources.pods,
+      aPod("p", "n1", sources[provider]?.(diskId) as Record<string, unknown>),
+    );
+    await plane.pass(2_000);
+    await plane.setVolumesInUse("n1", [uniqueName]);
+    await plane.merge(
+      resources.csiNodes,
+      { name: "n1" },
+      { metadata: { annotations: { "storage.alpha.kubernetes.io/migrated-plugins": created.pluginName } } },
+    );
+    await plane.clock.run(first.stop());
+    start();
+    await plane.pass(120_000);
+    expect(await plane.volumesAttached("n1")).toEqual([uniqueName]);
+    expect(await plane.list(resources.volumeAttachments)).toEqual([]);
+    await plane.delete(resources.pods, "p", "default");
+    await plane.pass(600_000);
+    expect(calls).toEqual(["attach"]);
+    await plane.setVolumesInUse("n1", []);
+    await plane.pass(2_000);
+    expect(calls).toEqual(["attach", "detach"]);
   });
 
   it("what the node uses in-tree is not taken over when the node is flipped (contract.md C1)", async () => {
@@ -202,6 +240,53 @@ describe.each(providers)("%s", (provider) => {
   });
 });
 
+/** The node maps the image; that it is listed as attached is what the controller does. */
+describe("rbd", () => {
+  it("the next controller knows the image by its name, and gives it to another node once it is unused (controllers.md A6)", async () => {
+    const { plane, uniqueName, start, pod } = bound(await World.create("rbd"));
+    await plane.create(resources.nodes, aNode("n2"));
+    await plane.create(resources.csiNodes, aCsiNode("n2", ["rbd.csi.ceph.com"]));
+    const first = start();
+    await pod();
+    await plane.pass(2_000);
+    await plane.setVolumesInUse("n1", [uniqueName]);
+    await plane.clock.run(first.stop());
+    start();
+    await plane.pass(2_000);
+    expect(plane.logged).toEqual([]);
+    await plane.delete(resources.pods, "p", "default");
+    await plane.create(resources.pods, aPod("q", "n2", { persistentVolumeClaim: { claimName: "a" } }));
+    await plane.pass(2_000);
+    expect([await plane.volumesAttached("n1"), await plane.volumesAttached("n2")]).toEqual([
+      [uniqueName],
+      [],
+    ]);
+    await plane.setVolumesInUse("n1", []);
+    await plane.pass(2_000);
+    expect([await plane.volumesAttached("n1"), await plane.volumesAttached("n2")]).toEqual([
+      [],
+      [uniqueName],
+    ]);
+  });
+
+  it("two images of one name in two clusters of Ceph are two disks, also to the next controller (controllers.md A6)", async () => {
+    const { plane, uniqueName, start, pod } = bound(await World.create("rbd"));
+    const rbd = { monitors: ["10.9.9.9:6789"], pool: "rbd", image: "image", secretRef: { name: "key" } };
+    await aBoundEbsVolume(plane, "b", "", { pv: { awsElasticBlockStore: undefined, rbd } });
+    const first = start();
+    await pod();
+    await plane.pass(2_000);
+    await plane.clock.run(first.stop());
+    start();
+    await plane.pass(120_000);
+    expect(plane.logged).toEqual([]);
+    expect(await plane.volumesAttached("n1")).toEqual([uniqueName]);
+    await plane.delete(resources.pods, "p", "default");
+    await plane.pass(2_000);
+    expect(await plane.volumesAttached("n1")).toEqual([]);
+  });
+});
+
 describe("the key of a name", () => {
   it.each([
     ["aws-ebs", "vol-1", "aws://us-east-1a/vol-1", "vol-2"],
@@ -213,6 +298,7 @@ describe("the key of a name", () => {
       "/subscriptions/s/y",
     ],
     ["cinder", "0a", "0a", "0b"],
+    ["rbd", "rbd:a", "rbd:a", "data:a"],
     ["vsphere-volume", "[ds] a.vmdk", "[ds]a.vmdk", "[ds] A.vmdk"],
   ])("%s: %s is %s, and not %s", (plugin, name, same, other) => {
     const key = (volumeName: string) => keyOfInTreeName(`kubernetes.io/${plugin}/${volumeName}`);
@@ -220,13 +306,9 @@ describe("the key of a name", () => {
     expect(key(name)).not.toBe(key(other));
   });
 
-  it.each([
-    "kubernetes.io/rbd/rbd:image",
-    "kubernetes.io/portworx-volume/1",
-    "kubernetes.io/azure-file/s",
-    "broken",
-  ])("%s has none: the controller attaches nothing of it", (name) =>
-    expect(keyOfInTreeName(name)).toBeUndefined(),
+  it.each(["kubernetes.io/portworx-volume/1", "kubernetes.io/azure-file/s", "broken"])(
+    "%s has none: the controller attaches nothing of it",
+    (name) => expect(keyOfInTreeName(name)).toBeUndefined(),
   );
 });
 

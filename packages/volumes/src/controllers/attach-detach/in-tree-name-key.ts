@@ -5,6 +5,7 @@
  */
 import type { PersistentVolume } from "@longshore/kube";
 import { splitUniqueName, type UniqueVolumeName } from "../../framework/unique-volume-name.ts";
+import { defaultPool } from "../../plugins/rbd/rbd-provisioning.ts";
 
 /** How the names of a plugin are compared. */
 interface Spelling {
@@ -14,7 +15,7 @@ interface Spelling {
   keyOf?(volumeName: string): string;
 }
 
-/** The plugins whose disks the controller attaches. */
+/** The plugins whose disks the controller attaches. What the node attaches for itself (RBD) it only records. */
 const spellings: Readonly<Record<string, Spelling>> = {
   "kubernetes.io/aws-ebs": {
     nameOf: (spec) => spec.awsElasticBlockStore?.volumeID,
@@ -28,6 +29,9 @@ const spellings: Readonly<Record<string, Spelling>> = {
   },
   "kubernetes.io/cinder": { nameOf: (spec) => spec.cinder?.volumeID },
   "kubernetes.io/gce-pd": { nameOf: (spec) => spec.gcePersistentDisk?.pdName },
+  "kubernetes.io/rbd": {
+    nameOf: ({ rbd }) => (rbd == null ? undefined : `${rbd.pool || defaultPool}:${rbd.image}`),
+  },
   "kubernetes.io/vsphere-volume": {
     nameOf: (spec) => spec.vsphereVolume?.volumePath,
     // [datastore] path and [datastore]path.

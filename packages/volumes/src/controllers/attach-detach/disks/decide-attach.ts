@@ -27,6 +27,7 @@ export function decideAttach(
     (attachment) => attachment.nodeName === nodeName && attachment.uniqueName === uniqueName,
   );
   if (present?.isConfirmed === true || !demand.isNodeManaged) return undefined;
+  if (demand.isUnidentified) return wait("what is attached under its in-tree name is not identified yet");
   const others = observed.attachments.filter((attachment) => attachment !== present);
   if (others.some((other) => other.nodeName === nodeName)) {
     return wait("it is attached to the node under another name: that attachment is detached first");

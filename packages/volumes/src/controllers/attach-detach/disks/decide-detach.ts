@@ -17,12 +17,12 @@ export function decideDetach(
   attachment: ObservedAttachment,
   isPending: boolean,
 ): DiskStep | undefined {
+  const { nodeName, uniqueName, detachRequestedAtMs, disk } = attachment;
+  const on = { nodeName, uniqueName };
+  // Before what is wanted: the disk is wanted under another key, whose passes wait for this.
+  if (disk !== undefined && !isPending) return { step: "identify", ...on, disk };
   if (attachment.isWanted) return keep(attachment, isPending);
   if (isPending) return wait("an operation of the disk is under way");
-  const { nodeName, uniqueName, detachRequestedAtMs } = attachment;
-  const on = { nodeName, uniqueName };
-  const { disk } = attachment;
-  if (disk !== undefined) return { step: "identify", ...on, disk };
   // Before the wait for pods: a mere intent needs no detach, so nothing has to be protected from one.
   if (!attachment.isAsked) return { step: "forgetIntent", ...on };
   if (attachment.hasPendingPods) return wait(`pods on node ${nodeName} are not decided`);

@@ -66,6 +66,7 @@ function wanted(fields: Partial<ObservedDemand> = {}): ObservedDemand {
     unlisted: undefined,
     hasVolumeAttachment: false,
     elsewhereByName: [],
+    isUnidentified: false,
     isDetachedByName: false,
     retryAtMs: 0,
     ...fields,
@@ -380,6 +381,11 @@ const attaches: readonly Case[] = [
     "A7 attach: an operation is pending",
     { demands: [wanted()], operations: [underWay({ nodeName: "n2", attachmentName: undefined })] },
     waits("under way"),
+  ],
+  [
+    "A6: what is attached under its in-tree name is not identified yet",
+    { demands: [wanted({ isUnidentified: true })] },
+    waits("is not identified yet"),
   ],
   [
     "its VolumeAttachment is being deleted by name",

@@ -39,7 +39,8 @@ function detaching() {
   };
   const want = () => {
     const pod = { metadata: { name: "p", uid: "u" } } as Stored<Pod>;
-    const wanted = { kind: "wanted", podVolumeName: "v", inTreePlugin: pluginName, decidedIn: 0 } as const;
+    const inTree = { inTreePlugin: pluginName, inTreeName: volume.uniqueName };
+    const wanted = { kind: "wanted", podVolumeName: "v", ...inTree, decidedIn: 0 } as const;
     desired.setPod("default/p", { pod, nodeName: "n1", volumes: [{ ...wanted, ...volume }] });
   };
   return { isListed, fail, want };

@@ -2,11 +2,11 @@
 import { splitUniqueName } from "../../../framework/unique-volume-name.ts";
 import type { Attachment } from "../actual-state.ts";
 import type { AttachDetachContext } from "../attach-detach-context.ts";
-import type { VolumeIdentity } from "../volume-identity.ts";
+import { isProvisional, type VolumeIdentity } from "../volume-identity.ts";
 
 /**
- * The attachment was known by the name of its VolumeAttachment alone. It becomes one of the disk that it is, uncertain as it
- * was: from then on one key has the disk, and the passes over that attach or detach it.
+ * The attachment was known by a name alone: that of its VolumeAttachment, or an in-tree name that says too little. It becomes
+ * one of the disk that it is, as certain as it was: from then on one key has the disk, and the passes over that attach or detach it.
  */
 export function identifyAttachment(
   { actual, desired, wakeDisk }: AttachDetachContext,
@@ -14,6 +14,11 @@ export function identifyAttachment(
   disk: VolumeIdentity,
 ): void {
   const { nodeName } = attachment;
+  wakeDisk(disk);
+  if (!isProvisional(attachment.identity)) {
+    actual.identify(attachment, disk);
+    return;
+  }
   actual.put({
     ...splitUniqueName(disk),
     nodeName,
@@ -24,5 +29,4 @@ export function identifyAttachment(
     confirmed: false,
   });
   actual.remove(attachment);
-  wakeDisk(disk);
 }

@@ -66,6 +66,8 @@ export interface ObservedDemand {
   readonly hasVolumeAttachment: boolean;
   /** Other nodes that have a VolumeAttachment of the disk which was recovered while the volume was missing. */
   readonly elsewhereByName: readonly string[];
+  /** What is attached here under its in-tree name is not known to be this disk yet. */
+  readonly isUnidentified: boolean;
   /** Its VolumeAttachment here is being deleted as one of a volume that was missing. */
   readonly isDetachedByName: boolean;
   /** Monotonic time before which a failed attach is not repeated, in milliseconds. */
@@ -190,9 +192,18 @@ function observeDemand(context: AttachDetachContext, volume: DesiredVolume): Obs
     unlisted: inTreePlugin !== undefined && isCsi ? unlisted.get(inTreePlugin) : undefined,
     hasVolumeAttachment: attachment !== undefined && caches.attachments.get(attachment) !== undefined,
     elsewhereByName: elsewhereByName(context, volume),
+    isUnidentified: isUnidentified(context, volume),
     isDetachedByName: provisional !== undefined && operations.of(provisional).length > 0,
     retryAtMs: operations.retryAtMs("attach", scope),
   };
+}
+
+function isUnidentified(
+  { actual }: AttachDetachContext,
+  { nodeName, inTreeName, identity }: DesiredVolume,
+): boolean {
+  const named = inTreeName === undefined ? undefined : actual.get(nodeName, inTreeName);
+  return named !== undefined && named.identity !== identity;
 }
 
 function elsewhereByName({ actual }: AttachDetachContext, volume: DesiredVolume): readonly string[] {

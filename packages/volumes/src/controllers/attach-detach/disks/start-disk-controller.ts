@@ -84,7 +84,12 @@ function onNode(context: AttachDetachContext, before: Stored<Node>, after: Store
   const names = new Set<string>();
   collectChanges(before.status?.volumesInUse ?? [], after.status?.volumesInUse ?? [], names);
   collectChanges(listedOn(before), listedOn(after), names);
-  for (const name of names) wakeDiskOn(context, after.metadata.name, context.identityOfName(name));
+  for (const name of names) {
+    wakeDiskOn(context, after.metadata.name, context.identityOfName(name));
+    // What a pod brought may have said more than the name.
+    const attachment = context.actual.get(after.metadata.name, name);
+    if (attachment !== undefined) context.wakeDisk(attachment.identity);
+  }
 }
 
 /** The disk; also where it is known on the node by its VolumeAttachment alone. */

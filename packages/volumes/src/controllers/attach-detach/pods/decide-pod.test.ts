@@ -87,6 +87,7 @@ function before(fields: Partial<WantedVolume> = {}): ObservedPod["before"] {
     podVolumeName: "v",
     uniqueName: inTreeName,
     identity: csiName,
+    inTreeName,
     pluginName: ebs,
     spec,
     inTreePlugin: ebs,

@@ -119,9 +119,9 @@ function decideMigratable(
     return { volume: undecided(podVolumeName, message, { identity, claim }), problem: message };
   }
   const identity = csiIdentity ?? form.uniqueName;
-  return {
-    volume: wanted(podVolumeName, form, { identity, inTreePlugin, decidedIn: observed.csiNodeVersion }),
-  };
+  const decidedIn = observed.csiNodeVersion;
+  const inTreeName = volume.form?.kind === "attachable" ? volume.form.uniqueName : undefined;
+  return { volume: wanted(podVolumeName, form, { identity, inTreePlugin, inTreeName, decidedIn }) };
 }
 
 /** Who is responsible: the one that attached it, the earlier decision, or a new one. */
@@ -193,10 +193,13 @@ function labelOf({ built, podVolumeName }: ObservedPodVolume): string {
 function wanted(
   podVolumeName: string,
   { uniqueName, pluginName, spec }: Extract<VolumeForm, { kind: "attachable" }>,
-  of: { readonly identity: VolumeIdentity; readonly inTreePlugin?: string; readonly decidedIn?: number },
+  of: { readonly identity: VolumeIdentity } & Partial<
+    Pick<WantedVolume, "inTreePlugin" | "inTreeName" | "decidedIn">
+  >,
 ): WantedVolume {
-  const { identity, inTreePlugin, decidedIn } = of;
-  return { kind: "wanted", podVolumeName, uniqueName, identity, pluginName, spec, inTreePlugin, decidedIn };
+  const { identity, inTreePlugin, inTreeName, decidedIn } = of;
+  const name = { podVolumeName, uniqueName, identity, pluginName };
+  return { kind: "wanted", ...name, spec, inTreePlugin, inTreeName, decidedIn };
 }
 
 function undecided(

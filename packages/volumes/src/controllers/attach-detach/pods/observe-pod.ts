@@ -4,7 +4,11 @@
  */
 import type { Pod, Stored, Volume } from "@longshore/kube";
 import { errorChain } from "@longshore/runtime";
-import { uniqueNameOf, uniqueVolumeName } from "../../../framework/unique-volume-name.ts";
+import {
+  type UniqueVolumeName,
+  uniqueNameOf,
+  uniqueVolumeName,
+} from "../../../framework/unique-volume-name.ts";
 import { isAttachable } from "../../../framework/volume-plugin.ts";
 import { PluginLookupError } from "../../../framework/volume-plugin-manager.ts";
 import { specName, type VolumeSpec } from "../../../framework/volume-spec.ts";
@@ -131,24 +135,25 @@ async function observeVolume(
   const observed = { podVolumeName: volume.name, built };
   if (built.kind === "unbuildable") return { ...observed, form: undefined, migratable: undefined };
   const inTreePlugin = migration.inTreePluginOf(built.spec);
-  return {
-    ...observed,
-    form: await formOf(context, built.spec, pod),
-    migratable:
-      inTreePlugin === undefined
-        ? undefined
-        : await observeMigratable(context, pod, nodeName, built.spec, inTreePlugin),
-  };
+  const form = await formOf(context, built.spec, pod);
+  if (inTreePlugin === undefined) return { ...observed, form, migratable: undefined };
+  const inTreeName = form.kind === "attachable" ? form.uniqueName : undefined;
+  const of = { spec: built.spec, inTreePlugin, inTreeName };
+  return { ...observed, form, migratable: await observeMigratable(context, pod, nodeName, of) };
 }
 
 async function observeMigratable(
   context: AttachDetachContext,
   pod: Stored<Pod>,
   nodeName: string,
-  spec: VolumeSpec,
-  inTreePlugin: string,
+  of: {
+    readonly spec: VolumeSpec;
+    readonly inTreePlugin: string;
+    readonly inTreeName: UniqueVolumeName | undefined;
+  },
 ): Promise<MigratableVolume> {
   const { migration } = context;
+  const { spec, inTreePlugin, inTreeName } = of;
   const csiSpec = csiSpecOf(migration, spec, pod.metadata.namespace ?? "");
   const csiIdentity = csiSpec === undefined ? undefined : csiNameOfSpec(csiSpec);
   const isEnabled = migration.isMigrationEnabledForPlugin(inTreePlugin);
@@ -158,7 +163,7 @@ async function observeMigratable(
     gates: migration.isMigrationCompleteForPlugin(inTreePlugin) ? "complete" : isEnabled ? "on" : "off",
     csiIdentity,
     csi: csiSpec === undefined ? untranslated(context, spec, pod) : await formOf(context, csiSpec, pod),
-    attached: csiIdentity === undefined ? undefined : attachedOn(context, nodeName, csiIdentity),
+    attached: csiIdentity === undefined ? undefined : attachedOn(context, nodeName, csiIdentity, inTreeName),
   };
 }
 
@@ -177,10 +182,14 @@ function attachedOn(
   context: AttachDetachContext,
   nodeName: string,
   identity: VolumeIdentity,
+  inTreeName: UniqueVolumeName | undefined,
 ): MigratableVolume["attached"] {
-  const attached = context.actual
-    .ofIdentity(identity)
-    .find((other) => other.nodeName === nodeName && other.confirmed && !other.detachTried);
+  const { actual } = context;
+  // When the attachment was recovered, its name alone may have said too little.
+  const named = inTreeName === undefined ? undefined : actual.get(nodeName, inTreeName);
+  const attached = [...actual.ofIdentity(identity), ...(named === undefined ? [] : [named])].find(
+    (other) => other.nodeName === nodeName && other.confirmed && !other.detachTried,
+  );
   if (attached === undefined) return undefined;
   const node = context.caches.nodes.get(nodeName);
   // What a node that the cache lacks uses is unknown, so its disk stays with its path.

@@ -16,7 +16,7 @@ import {
 import { backoffMs } from "@longshore/runtime";
 import { operationBackoff } from "../../../framework/operation-backoff.ts";
 import { type AttachDetachContext, wakeUnwanted } from "../attach-detach-context.ts";
-import type { DesiredPod } from "../desired-state.ts";
+import type { DesiredPod, WantedVolume } from "../desired-state.ts";
 import { decidePod, type PodStep } from "./decide-pod.ts";
 import { type ObservedPod, observePod } from "./observe-pod.ts";
 import { podSources } from "./pod-sources.ts";
@@ -71,6 +71,7 @@ function podActions(context: AttachDetachContext): Actions<ObservedPod, PodStep>
         const attachment = context.actual.get(desired.nodeName, volume.uniqueName);
         // A recovered attachment takes the spec that a pod brings.
         if (attachment !== undefined) attachment.spec ??= volume.spec;
+        wakeUnidentified(context, desired.nodeName, volume);
       }
       if (!retries) {
         failures.delete(key);
@@ -100,6 +101,17 @@ function reportProblem(
     "FailedAttachVolume",
     `Volume "${podVolumeName}" is not attached: ${message}`,
   );
+}
+
+/** What is attached under the volume's in-tree name, where that says too little: its pass identifies it now. */
+function wakeUnidentified(
+  { actual, wakeDisk }: AttachDetachContext,
+  nodeName: string,
+  volume: WantedVolume,
+): void {
+  const { inTreeName, identity } = volume;
+  const named = inTreeName === undefined ? undefined : actual.get(nodeName, inTreeName);
+  if (named !== undefined && named.identity !== identity) wakeDisk(named.identity);
 }
 
 /** The disks that the pod wanted or wants; where it could have meant any disk of the node, all of those. */
