@@ -77,6 +77,30 @@ describe("longshore assess", () => {
     });
   });
 
+  it("takes suppressions, and says what has changed since a report", async () => {
+    const dump = join(dir, "dump.json");
+    writeFileSync(dump, listOf(node, csiNode, pv, claim, pod));
+    const judge = ["assess", "-f", dump, "--target-version", "1.27"];
+    const before = join(dir, "before.json");
+    expect(await longshore(...judge, "-o", `json=${before}`)).toBe(2);
+    const file = join(dir, "accepted.yaml");
+    const until = "until: 2999-01-01";
+    writeFileSync(file, `suppressions:\n  - {code: LS1101, reason: it comes, ${until}}\n`);
+    said.out = "";
+    expect(await longshore(...judge, "--suppressions", file, "--diff", before)).toBe(0);
+    expect(said.out).toContain("suppressed: 1;");
+    expect(said.out).toContain("gone: 1\n  - LS1101");
+    expect(await longshore(...judge, "--suppressions", before)).toBe(3);
+    expect(said.err).toContain(`--suppressions: ${before}: \`suppressions\` is missing`);
+    expect(await longshore(...judge, "--diff", join(dir, "gone.json"))).toBe(3);
+    expect(said.err).toContain("--diff: cannot read");
+  });
+
+  it("prints the schema of its JSON", async () => {
+    expect(await longshore("assess", "--print-schema")).toBe(0);
+    expect(JSON.parse(said.out)).toMatchObject({ properties: { kind: { const: "Assessment" } } });
+  });
+
   it.each<readonly [string, readonly string[], string]>([
     ["no cluster", [], "--kubeconfig: which cluster?"],
     ["a file that is not there", ["-f", "gone.json"], "cannot read gone.json"],

@@ -1,7 +1,8 @@
 /** `longshore assess` and `longshore explain`: wires a cluster or a dump of one to the assessment. */
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import type { AssessOptions, Inventory, ReportForm, Verdict } from "@longshore/migration";
+import type { AssessOptions, Inventory, ReportForm, Suppression, Verdict } from "@longshore/migration";
+import { errorChain } from "@longshore/runtime/basics";
 import type { Command } from "commander";
 import { withCluster } from "../cluster-access.ts";
 import { interruptible, reportFailure, UsageError } from "../exit.ts";
@@ -24,6 +25,9 @@ interface AssessFlags {
   readonly checkSecrets?: true;
   readonly output?: readonly string[];
   readonly printRbac?: true;
+  readonly printSchema?: true;
+  readonly suppressions?: string;
+  readonly diff?: string;
 }
 
 /** What a script reads off the exit code. */
@@ -53,10 +57,13 @@ export function registerAssessCommands(program: Command, streams: AssessStreams 
     .option("--check-secrets", "look for the Secrets that volumes refer to; takes the right to list Secrets")
     .option(
       "-o, --output <form[=file]>",
-      "table, wide, json, yaml, sarif or junit, to a file or to standard output; may be given several times",
+      "table, wide, json, yaml, html, markdown, csv, sarif, junit or prometheus, to a file or to standard output; may be given several times",
       repeated,
     )
+    .option("--suppressions <file>", "findings that do not count, each with a reason and an end (YAML)")
+    .option("--diff <report.json>", "say what is new and what is gone since an earlier report")
     .option("--print-rbac", "print the ClusterRole that an assessment needs, and end")
+    .option("--print-schema", "print the JSON Schema of the JSON form, and end")
     .addHelpText(
       "after",
       "\nExit codes: 0 ready, 1 warnings, 2 not ready, 3 cannot determine, also for wrong usage and a cluster that cannot be reached.\n" +
@@ -91,19 +98,36 @@ async function assessed(flags: AssessFlags, streams: AssessStreams): Promise<num
 }
 
 async function run(flags: AssessFlags, streams: AssessStreams, signal: AbortSignal): Promise<number> {
-  const { assess, assessmentRole, renderReport } = await import("@longshore/migration");
+  const { assess, assessmentRole, assessmentSchema, diffOf, EarlierReportError, renderReport } = await import(
+    "@longshore/migration"
+  );
+  if (flags.printSchema === true) {
+    streams.stdout.write(`${JSON.stringify(assessmentSchema, undefined, 2)}\n`);
+    return 0;
+  }
   if (flags.printRbac === true) {
     const { dump } = await import("js-yaml");
     streams.stdout.write(dump(assessmentRole({ checkSecrets: flags.checkSecrets === true })));
     return 0;
   }
   const outputs = await outputsOf(flags.output ?? ["table"]);
-  const options = await versionsOf(flags);
+  const options = { ...(await versionsOf(flags)), suppressions: await suppressionsOf(flags.suppressions) };
+  // Before the cluster is read: a file that is not there ends the run at once.
+  const earlier = flags.diff === undefined ? undefined : await textOf("--diff", flags.diff);
   const inventory =
     flags.filename === undefined
       ? await fromCluster(flags, streams, signal)
       : await fromDump(flags, flags.filename, streams);
-  const assessment = assess(inventory, options);
+  const judged = assess(inventory, options);
+  const assessment =
+    earlier === undefined
+      ? judged
+      : {
+          ...judged,
+          diff: await usable("--diff", flags.diff, EarlierReportError, () =>
+            diffOf(judged.findings, earlier),
+          ),
+        };
   for (const { form, file } of outputs) {
     const text = renderReport(form, assessment);
     if (file === undefined) streams.stdout.write(text);
@@ -111,6 +135,36 @@ async function run(flags: AssessFlags, streams: AssessStreams, signal: AbortSign
   }
   const { verdict, targetVerdict = verdict } = assessment;
   return heavier(verdictCodes[verdict], verdictCodes[targetVerdict]);
+}
+
+async function suppressionsOf(file: string | undefined): Promise<readonly Suppression[]> {
+  if (file === undefined) return [];
+  const { parseSuppressions, SuppressionError } = await import("@longshore/migration");
+  const text = await textOf("--suppressions", file);
+  return usable("--suppressions", file, SuppressionError, () => parseSuppressions(text));
+}
+
+async function textOf(flag: string, file: string): Promise<string> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    throw new UsageError(`${flag}: cannot read ${file}: ${errorChain(error)}`);
+  }
+}
+
+/** What is made of the file; what is wrong with that is wrong usage. */
+async function usable<T>(
+  flag: string,
+  file: string | undefined,
+  wrong: abstract new (...args: never[]) => Error,
+  make: () => T,
+): Promise<T> {
+  try {
+    return make();
+  } catch (error) {
+    if (!(error instanceof wrong)) throw error;
+    throw new UsageError(`${flag}: ${file}: ${error.message}`);
+  }
 }
 
 /** An error weighs more than a gap: it is there whatever else is. */

@@ -2,6 +2,7 @@
 import { SelectorError } from "@longshore/kube";
 import { foreignText } from "@longshore/runtime";
 import { type AssessView, assessView } from "./assess-view.ts";
+import type { AssessmentDiff } from "./assessment-diff.ts";
 import { type AssessmentFinding, found, type RuleFinding } from "./assessment-finding.ts";
 import type { Severity } from "./finding-codes.ts";
 import type { Inventory } from "./inventory.ts";
@@ -15,6 +16,7 @@ import { upgradeRules } from "./rules/upgrade-rules.ts";
 import { useRules } from "./rules/use-rules.ts";
 import { volumeRules } from "./rules/volume-rules.ts";
 import { workloadRules } from "./rules/workload-rules.ts";
+import { expiredSuppressions, type Suppression, suppressionOfFinding } from "./suppressions.ts";
 
 /** What an assessment comes to. */
 export type Verdict = "READY" | "WARNINGS" | "NOT READY" | "CANNOT DETERMINE";
@@ -25,6 +27,8 @@ export interface AssessOptions {
   readonly clusterMinor?: number;
   /** The version that the cluster is to get. */
   readonly targetMinor?: number;
+  /** Findings that do not count. */
+  readonly suppressions?: readonly Suppression[];
 }
 
 /** The result of an assessment. */
@@ -37,8 +41,17 @@ export interface Assessment {
   readonly targetVerdict: Verdict | undefined;
   /** Errors first, then by code and object. */
   readonly findings: readonly AssessmentFinding[];
+  /** What was found and does not count, in the same order. */
+  readonly suppressed: readonly SuppressedFinding[];
+  /** What has changed since an earlier report, where one was compared. */
+  readonly diff?: AssessmentDiff;
   /** How many objects of each list were looked at. */
   readonly looked: Readonly<Record<string, number>>;
+}
+
+/** A finding that is accepted. */
+export interface SuppressedFinding extends Pick<Suppression, "reason" | "until"> {
+  readonly finding: AssessmentFinding;
 }
 
 const rules: readonly ((view: AssessView) => RuleFinding[])[] = [
@@ -56,9 +69,18 @@ const rules: readonly ((view: AssessView) => RuleFinding[])[] = [
 /** Judges the inventory. It costs time in proportion to the inventory, for each of the versions. */
 export function assess(inventory: Inventory, options: AssessOptions = {}): Assessment {
   const clusterMinor = options.clusterMinor ?? newestKubelet(inventory);
-  const { targetMinor } = options;
-  const now = findingsAt(inventory, clusterMinor, false);
-  const target = targetMinor === undefined ? undefined : findingsAt(inventory, targetMinor, true);
+  const { targetMinor, suppressions = [] } = options;
+  const expired = expiredSuppressions(suppressions, inventory.now);
+  const suppressionOf = (finding: RuleFinding) => suppressionOfFinding(suppressions, finding, inventory.now);
+  const counting = (findings: readonly RuleFinding[]) => [
+    ...expired,
+    ...findings.filter((finding) => suppressionOf(finding) === undefined),
+  ];
+  const allNow = findingsAt(inventory, clusterMinor, false);
+  const allTarget = targetMinor === undefined ? undefined : findingsAt(inventory, targetMinor, true);
+  const now = counting(allNow);
+  const target = allTarget && counting(allTarget);
+  const suppressed = suppressions.length === 0 ? [] : merged(allNow, allTarget);
   return {
     at: inventory.now,
     clusterMinor,
@@ -66,6 +88,11 @@ export function assess(inventory: Inventory, options: AssessOptions = {}): Asses
     verdict: verdictOf(now),
     targetVerdict: target && verdictOf(target),
     findings: merged(now, target),
+    suppressed: suppressed.flatMap((finding) => {
+      const suppression = suppressionOf(finding);
+      if (suppression === undefined) return [];
+      return [{ finding, reason: suppression.reason, until: suppression.until }];
+    }),
     looked: lookedAt(inventory),
   };
 }

@@ -52,6 +52,12 @@ const codes = {
     why: "Volumes refer to Secrets. To list the names of Secrets takes the right to read them, so it is done on request only.",
     remedy: "Ask for them to be looked for, under an account that may list Secrets.",
   },
+  LS1006: {
+    title: "a suppression has expired",
+    severity: "warning",
+    why: "It says until when the finding may stay. After that day the finding counts again.",
+    remedy: "Do what the finding asks for, or decide again: write a later day, with the reason.",
+  },
   // Drivers.
   LS1101: {
     title: "the driver that takes a plugin over is registered on no node",

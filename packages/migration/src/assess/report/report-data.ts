@@ -1,9 +1,8 @@
 /** The report of an assessment as data: what its JSON and YAML forms have. */
 import type { Assessment } from "../assess.ts";
+import type { AssessmentFinding, When } from "../assessment-finding.ts";
 import { findingCode, findingLink } from "../finding-codes.ts";
-
-/** The version of the report's form: a field that is added keeps it, one that changes or goes raises it. */
-export const reportVersion = "longshore.dev/assessment/v1";
+import { reportVersion } from "../report-version.ts";
 
 /** The report, with every finding and what its code says. */
 export function reportData(assessment: Assessment): object {
@@ -18,15 +17,48 @@ export function reportData(assessment: Assessment): object {
       : { target: { ...version(assessment.targetMinor), verdict: assessment.targetVerdict } }),
     looked: assessment.looked,
     counts: countsOf(assessment),
-    findings: assessment.findings.map(({ code, severity, when, ...rest }) => ({
-      code,
-      severity,
-      when,
-      title: findingCode(code)?.title ?? "",
-      ...rest,
-      link: findingLink(code),
-    })),
+    findings: assessment.findings.map(findingData),
+    ...(assessment.suppressed.length === 0
+      ? {}
+      : {
+          suppressed: assessment.suppressed.map(({ finding, reason, until }) => ({
+            ...findingData(finding),
+            reason,
+            until,
+          })),
+        }),
+    ...(assessment.diff === undefined
+      ? {}
+      : {
+          diff: {
+            since: assessment.diff.since,
+            added: assessment.diff.added.map(findingData),
+            gone: assessment.diff.gone,
+          },
+        }),
   };
+}
+
+function findingData({ code, severity, when, ...rest }: AssessmentFinding): object {
+  const title = findingCode(code)?.title ?? "";
+  return { code, severity, when, title, ...rest, link: findingLink(code) };
+}
+
+/** The findings of each code and severity, in the order of the report. */
+export function byCode(findings: readonly AssessmentFinding[]): AssessmentFinding[][] {
+  const groups = new Map<string, AssessmentFinding[]>();
+  for (const finding of findings) {
+    const key = `${finding.severity} ${finding.code}`;
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [finding]);
+    else group.push(finding);
+  }
+  return [...groups.values()];
+}
+
+/** To which version a finding belongs, in words. */
+export function whenText(when: When): string {
+  return when === "both" ? "now and target" : when;
 }
 
 /** How many findings there are of each severity. */

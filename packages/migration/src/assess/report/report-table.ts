@@ -1,9 +1,10 @@
 /** The report of an assessment for people: counts first, then the findings of each code, no line longer than 100 columns. */
 import { foreignText } from "@longshore/runtime";
 import type { Assessment } from "../assess.ts";
+import type { AssessmentDiff } from "../assessment-diff.ts";
 import type { AssessmentFinding } from "../assessment-finding.ts";
 import { findingCode } from "../finding-codes.ts";
-import { countsOf } from "./report-data.ts";
+import { byCode, countsOf } from "./report-data.ts";
 
 const width = 100;
 /** Objects of one code that are shown. */
@@ -19,12 +20,13 @@ export interface TableOptions {
 export function reportTable(assessment: Assessment, options: TableOptions = {}): string {
   const lines = head(assessment);
   for (const findings of byCode(assessment.findings)) lines.push("", ...group(findings, options));
+  if (assessment.diff !== undefined) lines.push(...changes(assessment.diff, options));
   lines.push("", "`longshore explain CODE` says more of a code.");
   return `${lines.join("\n")}\n`;
 }
 
 function head(assessment: Assessment): string[] {
-  const { clusterMinor, targetMinor, verdict, targetVerdict, looked } = assessment;
+  const { clusterMinor, targetMinor, verdict, targetVerdict, looked, suppressed } = assessment;
   const counts = countsOf(assessment);
   const version = (minor: number | undefined) => (minor === undefined ? "of unknown version" : `1.${minor}`);
   const what = Object.entries(looked).map(([name, count]) => `${count} ${name}`);
@@ -32,19 +34,24 @@ function head(assessment: Assessment): string[] {
     `now     Kubernetes ${version(clusterMinor)}: ${verdict}`,
     ...(targetVerdict === undefined ? [] : [`target  Kubernetes ${version(targetMinor)}: ${targetVerdict}`]),
     `findings: ${counts.error} errors, ${counts.unknown} unknown, ${counts.warning} warnings, ${counts.info} notes`,
+    ...(suppressed.length === 0
+      ? []
+      : [`suppressed: ${suppressed.length}; \`-o json\` has them with their reasons`]),
     ...wrapped(`looked at: ${what.join(", ")}`, ""),
   ];
 }
 
-function byCode(findings: readonly AssessmentFinding[]): AssessmentFinding[][] {
-  const groups = new Map<string, AssessmentFinding[]>();
-  for (const finding of findings) {
-    const key = `${finding.severity} ${finding.code}`;
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [finding]);
-    else group.push(finding);
-  }
-  return [...groups.values()];
+function changes({ since, added, gone }: AssessmentDiff, { all = false }: TableOptions): string[] {
+  const list = (title: string, findings: AssessmentDiff["gone"] | AssessmentDiff["added"]) => {
+    const shown = all ? findings : findings.slice(0, shownMax);
+    const left = findings.length - shown.length;
+    return [
+      `${title}: ${findings.length}`,
+      ...shown.flatMap(({ code, object }) => wrapped(`  - ${code} ${object}`, "    ")),
+      ...(left > 0 ? [`  … and ${left} more; \`-o wide\` shows all`] : []),
+    ];
+  };
+  return ["", ...wrapped(`since the report of ${since}`, ""), ...list("new", added), ...list("gone", gone)];
 }
 
 function group(findings: readonly AssessmentFinding[], { all = false }: TableOptions): string[] {

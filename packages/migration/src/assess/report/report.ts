@@ -1,8 +1,12 @@
 /** The forms of a report, by name. */
 import { dump } from "js-yaml";
 import type { Assessment } from "../assess.ts";
+import { reportCsv } from "./report-csv.ts";
 import { reportData } from "./report-data.ts";
+import { reportHtml } from "./report-html.ts";
 import { reportJunit } from "./report-junit.ts";
+import { reportMarkdown } from "./report-markdown.ts";
+import { reportPrometheus } from "./report-prometheus.ts";
 import { reportSarif } from "./report-sarif.ts";
 import { reportTable } from "./report-table.ts";
 
@@ -13,6 +17,10 @@ const forms = {
   yaml: (assessment: Assessment) => dump(reportData(assessment), { lineWidth: -1, noRefs: true }),
   sarif: (assessment: Assessment) => json(reportSarif(assessment)),
   junit: reportJunit,
+  markdown: reportMarkdown,
+  csv: reportCsv,
+  prometheus: reportPrometheus,
+  html: reportHtml,
 } as const;
 
 /** A form of the report. */
