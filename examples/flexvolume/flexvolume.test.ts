@@ -21,6 +21,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const directoryDriver = join(here, "directory", "directory");
+const installer = fileURLToPath(new URL("../../deploy/flexvolume/deploy.sh", import.meta.url));
 const isRoot = process.getuid?.() === 0 && process.platform === "linux";
 const signal = new AbortController().signal;
 
@@ -90,7 +91,7 @@ describe("the example drivers", () => {
 describe("the installer", () => {
   /** Runs the script until it has installed, or has failed. */
   async function deploy(env: Readonly<Record<string, string>>) {
-    const child: ChildProcess = spawn("/bin/sh", [join(here, "installer", "deploy.sh")], {
+    const child: ChildProcess = spawn("/bin/sh", [installer], {
       env: {
         PATH: process.env.PATH ?? "",
         IMAGE_ROOT: join(dir, "image"),

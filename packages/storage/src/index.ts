@@ -114,6 +114,7 @@ export {
   provisioningFinalizer,
   selectedNodeAnnotation,
   snapshotSourceProtectionFinalizer,
+  storageProvisionerAnnotation,
   storageProvisionerOf,
   storageResizerAnnotation,
   uncertainVolumesAnnotation,

@@ -15,11 +15,17 @@ const host = processHost("kernel");
 /** A cluster of one node, with a client of it. */
 export class DetachedCluster {
   readonly dir = shortDirectory();
+  readonly #flags: readonly string[];
   #open: OpenCluster | undefined;
+
+  /** @param flags more of `cluster up` */
+  constructor(...flags: readonly string[]) {
+    this.#flags = flags;
+  }
 
   /** Brings it up, or starts it after its end. */
   async start(): Promise<void> {
-    const verb = this.#open === undefined ? ["up", "--nodes", "1"] : ["start"];
+    const verb = this.#open === undefined ? ["up", "--nodes", "1", ...this.#flags] : ["start"];
     this.#open?.kube.close();
     await this.succeed("cluster", ...verb, "--detach");
     this.#open = await openCluster({ ...processEnv("test", silentLogger), host }, this.dir);
@@ -35,6 +41,14 @@ export class DetachedCluster {
 
   get kube(): OpenCluster["kube"] {
     return this.#running.kube;
+  }
+
+  get platform(): OpenCluster["platform"] {
+    return this.#running.platform;
+  }
+
+  get kubeconfig(): string {
+    return this.#running.layout.kubeconfig;
   }
 
   get cloud(): OpenCluster["cloud"] {

@@ -188,9 +188,9 @@ mount|unmount)`;
   });
 });
 
-describe("the example of an installer", () => {
+describe("the DaemonSet of the installer", () => {
   it("is deployed to every node, with the node's driver directory where the script expects it", () => {
-    const path = new URL("../../../../examples/flexvolume/installer/daemonset.yaml", import.meta.url);
+    const path = new URL("../../../../deploy/flexvolume/daemonset.yaml", import.meta.url);
     // biome-ignore lint/suspicious/noExplicitAny: the test looks into a manifest
     const manifest = load(readFileSync(path, "utf8")) as any;
     const { containers, volumes } = manifest.spec.template.spec;

@@ -161,7 +161,7 @@ class Manager implements VolumePluginManager {
       throw new PluginLookupError("Could not find plugin because volume spec is nil");
     }
     const matches = this.plugins.filter((plugin) => plugin.canSupport(spec));
-    return theOnly(matches, "no volume plugin matched");
+    return theOnly(matches, `no volume plugin matched${missingDriver(spec)}`);
   }
 
   findPluginByName(name: string): VolumePlugin {
@@ -213,6 +213,13 @@ class Manager implements VolumePluginManager {
     }
     return isExpandable(plugin) ? plugin : undefined;
   }
+}
+
+/** Drivers come and go: which one is missing is part of the error. */
+function missingDriver({ volume, persistentVolume }: VolumeSpec): string {
+  const driver = (volume?.flexVolume ?? persistentVolume?.spec?.flexVolume)?.driver;
+  if (driver === undefined) return "";
+  return `: the Flexvolume driver ${driver} is not installed here, or does not work: install it, or see the log for why`;
 }
 
 function theOnly(matches: readonly VolumePlugin[], none: string): VolumePlugin {

@@ -134,7 +134,9 @@ describe("a Flexvolume whose driver does not attach", () => {
     const pod = await inlinePod("p");
     const { uid } = pod.metadata;
     const early = world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
-    await expect(early).rejects.toThrow("volume data-x: no volume plugin matched");
+    await expect(early).rejects.toThrow(
+      "volume data-x: no volume plugin matched: the Flexvolume driver v.io/dir is not installed",
+    );
     await install("v.io~dir", directories(world));
     await world.until("mounted", () => agent.volumes.mountedVolumes(uid).has("data-x"), 10_000);
     expect(await world.host.readFile(`${rootDir}/pods/${uid}/volumes/v.io~dir/data-x/data`)).toBe("mounted");

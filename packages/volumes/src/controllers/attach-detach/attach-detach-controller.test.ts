@@ -236,6 +236,30 @@ describe("safe detach", () => {
     expect(cloud.nodeOf("vol-a")).toBeUndefined();
   });
 
+  it("detaches by force only from a node that is not Ready (controllers.md A10)", async () => {
+    const { plane, cloud, start } = world();
+    await withNodes(plane, ["n1"]);
+    const says = (status: "True" | "Unknown") =>
+      plane.merge(
+        resources.nodes,
+        { name: "n1" },
+        { status: { conditions: [{ type: "Ready", status }] } },
+        "status",
+      );
+    await says("True");
+    await aBoundEbsVolume(plane, "a", "vol-a");
+    await plane.create(resources.pods, aPod("p", "n1", claimVolume("a")));
+    start({ forceDetachOnTimeout: true });
+    await plane.pass(2_000);
+    await plane.setVolumesInUse("n1", [inTreeName("vol-a")]);
+    await plane.delete(resources.pods, "p", "default");
+    await plane.pass(3_600_000);
+    expect(cloud.nodeOf("vol-a")).toBe("n1");
+    await says("Unknown");
+    await plane.pass(1_000);
+    expect(cloud.nodeOf("vol-a")).toBeUndefined();
+  });
+
   it.each([
     ["a node that is out of service", "taint"],
     ["a node that was deleted", "delete"],

@@ -45,6 +45,7 @@ import {
   createVolumePluginManager,
   type VolumePluginManager,
 } from "../../framework/volume-plugin-manager.ts";
+import { CountedGauge } from "../../metrics/counted-gauge.ts";
 import { CountedVolumes } from "../../metrics/counted-volumes.ts";
 import { storageOperations } from "../../metrics/storage-operations.ts";
 import { volumePluginLabelOfName } from "../../metrics/volume-plugin-label.ts";
@@ -200,7 +201,11 @@ class AttachDetachController implements Component {
     this.#caches.volumes.addIndex(cacheIndexes.volumesByIdentity, (pv) => identitiesOfVolume(migration, pv));
     this.#caches.volumes.addIndex(cacheIndexes.volumesByInTreeName, inTreeNameKeysOf);
     const counted = new CountedVolumes(env.meter, "attachdetach_controller_total_volumes");
-    this.#cleanup.push({ stop: async () => counted.clear() });
+    const inUse = new CountedGauge(env.meter, "storage_count_attachable_volumes_in_use", {
+      help: "Number of attachable volumes that pods of a node want",
+      labels: ["node", "volume_plugin"],
+    });
+    for (const gauge of [counted, inUse]) this.#cleanup.push({ stop: async () => gauge.clear() });
     const isForced = forceDetachOnTimeout ?? compat !== undefined;
     const context: AttachDetachContext = {
       env,
@@ -211,7 +216,7 @@ class AttachDetachController implements Component {
       caches: this.#caches,
       plugins: await this.#createPlugins(migration),
       migration,
-      desired: new DesiredState(counted),
+      desired: new DesiredState(counted, inUse),
       actual: new ActualState((name) => this.#controllers?.nodes.wake(name), counted),
       operations: measuredOperations(env),
       pending: new PendingPods(),

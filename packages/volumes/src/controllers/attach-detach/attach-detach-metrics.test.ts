@@ -33,6 +33,8 @@ async function world(source: "in-tree" | "csi") {
       plugin_name: plugin,
       state: `${state}_state_of_world`,
     });
+  const onNode = () =>
+    meter.value("storage_count_attachable_volumes_in_use", { node: "n1", volume_plugin: plugin });
   const durations = (operation: string, status: string) =>
     meter.observations("storage_operation_duration_seconds", {
       volume_plugin: plugin,
@@ -40,7 +42,7 @@ async function world(source: "in-tree" | "csi") {
       status,
       migrated: String(source === "in-tree"),
     });
-  return { controller, total, durations };
+  return { controller, total, onNode, durations };
 }
 
 const wantDisk = () =>
@@ -56,7 +58,7 @@ const saysAttached = () =>
 it.each(["in-tree", "csi"] as const)(
   "volumes are counted, attach and detach measured, migrated or not: %s (controllers.md A11)",
   async (source) => {
-    const { total, durations } = await world(source);
+    const { total, onNode, durations } = await world(source);
     expect([total("desired"), total("actual")]).toEqual([0, 0]);
     await wantDisk();
     await plane.pass(7_000);
@@ -64,11 +66,11 @@ it.each(["in-tree", "csi"] as const)(
     await saysAttached();
     await plane.pass(1_000);
     expect(durations("volume_attach", "success")).toEqual([7]);
-    expect([total("desired"), total("actual")]).toEqual([1, 1]);
+    expect([total("desired"), total("actual"), onNode()]).toEqual([1, 1, 1]);
     await plane.delete(resources.pods, "p", "default");
     await plane.pass(1_000);
     expect(durations("volume_detach", "success")).toHaveLength(1);
-    expect([total("desired"), total("actual")]).toEqual([0, 0]);
+    expect([total("desired"), total("actual"), onNode()]).toEqual([0, 0, 0]);
   },
 );
 
@@ -81,12 +83,12 @@ it("an attach that its driver does not confirm in time is a failure (controllers
 });
 
 it("a controller that has stopped leaves no counts behind (controllers.md A11)", async () => {
-  const { controller, total } = await world("in-tree");
+  const { controller, total, onNode } = await world("in-tree");
   await wantDisk();
   await plane.pass(1_000);
   await saysAttached();
   await plane.pass(1_000);
   expect(total("actual")).toBe(1);
   await plane.clock.run(controller.stop());
-  expect([total("desired"), total("actual")]).toEqual([0, 0]);
+  expect([total("desired"), total("actual"), onNode()]).toEqual([0, 0, 0]);
 });

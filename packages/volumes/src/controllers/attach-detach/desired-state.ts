@@ -5,6 +5,7 @@
 import type { Pod, Stored } from "@longshore/kube";
 import type { UniqueVolumeName } from "../../framework/unique-volume-name.ts";
 import type { VolumeSpec } from "../../framework/volume-spec.ts";
+import type { CountedGauge } from "../../metrics/counted-gauge.ts";
 import type { CountedVolumes } from "../../metrics/counted-volumes.ts";
 import { volumePluginLabelOfName } from "../../metrics/volume-plugin-label.ts";
 import type { ClaimRef } from "./build-pod-volume.ts";
@@ -76,10 +77,15 @@ export class DesiredState {
   /** Pods with volumes of which it is not known what to attach. */
   readonly #undecidedByNode = new Map<string, Set<string>>();
   readonly #counted: CountedVolumes | undefined;
+  readonly #inUse: CountedGauge | undefined;
 
-  /** @param counted is given what comes to be wanted, and what is wanted no more */
-  constructor(counted?: CountedVolumes) {
+  /**
+   * @param counted is given what comes to be wanted, and what is wanted no more
+   * @param inUse the same, by node and plugin
+   */
+  constructor(counted?: CountedVolumes, inUse?: CountedGauge) {
     this.#counted = counted;
+    this.#inUse = inUse;
   }
 
   /** Replaces the volumes that a pod wants; undefined: none any more. */
@@ -209,7 +215,9 @@ export class DesiredState {
       this.#inTreeNames.set(keyOfName(volume.nodeName, volume.inTreeName), volume);
     }
     const label = volumePluginLabelOfName(volume.uniqueName);
-    this.#counted?.put("desired_state_of_world", keyOfName(volume.nodeName, volume.uniqueName), label);
+    const key = keyOfName(volume.nodeName, volume.uniqueName);
+    this.#counted?.put("desired_state_of_world", key, label);
+    this.#inUse?.put(key, { node: volume.nodeName, volume_plugin: label });
   }
 
   /** Pods on the node that want the disk in its other form still know it by the name. */
@@ -229,7 +237,9 @@ export class DesiredState {
     if (volumes?.size === 0) this.#nodes.delete(volume.nodeName);
     removeFrom(this.#disks, volume.identity, volume);
     this.#dropInTreeName(volume);
-    this.#counted?.drop("desired_state_of_world", keyOfName(volume.nodeName, volume.uniqueName));
+    const key = keyOfName(volume.nodeName, volume.uniqueName);
+    this.#counted?.drop("desired_state_of_world", key);
+    this.#inUse?.drop(key);
   }
 }
 

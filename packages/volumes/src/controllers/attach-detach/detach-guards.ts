@@ -106,6 +106,11 @@ export function nodeUses(
   );
 }
 
+/** Whether the node's kubelet reports that it is Ready. */
+export function isReady(node: Node): boolean {
+  return node.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ?? false;
+}
+
 /** Whether the node is declared out of service. */
 export function isOutOfService(node: Node | undefined): boolean {
   return node?.spec?.taints?.some(({ key }) => key === outOfServiceTaint) ?? false;

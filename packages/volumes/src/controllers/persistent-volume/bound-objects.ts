@@ -38,27 +38,24 @@ export function claimBoundTo<C extends PersistentVolumeClaim>(claim: C, volumeNa
   return withAnnotation(named, bindCompletedAnnotation, "yes");
 }
 
-/** The claim's status once it is bound. The capacity is only taken over when it becomes bound. */
+/**
+ * The claim's status once it is bound. Capacity and class of attributes are only taken over when it becomes bound: from
+ * then on they say what the resizer has done. Without the class it would modify every new volume once more.
+ */
 export function claimStatusOfBound<C extends PersistentVolumeClaim>(claim: C, volume: PersistentVolume): C {
-  const status = claim.status ?? {};
-  const accessModes = volume.spec?.accessModes ?? [];
+  const { status = {} } = claim;
+  const accessModes = [...(volume.spec?.accessModes ?? [])];
   const sameModes =
     status.accessModes?.length === accessModes.length &&
     accessModes.every((mode, index) => status.accessModes?.[index] === mode);
-  if (status.phase === "Bound" && sameModes) return claim;
-  const capacity =
-    status.phase === "Bound"
-      ? status.capacity
-      : { ...status.capacity, storage: capacityOf(volume).toString() };
-  return {
-    ...claim,
-    status: {
-      ...status,
-      phase: "Bound",
-      accessModes: [...accessModes],
-      ...(capacity === undefined ? {} : { capacity }),
-    },
-  };
+  if (status.phase === "Bound") {
+    return sameModes ? claim : { ...claim, status: { ...status, accessModes } };
+  }
+  const { currentVolumeAttributesClassName: _, ...rest } = status;
+  const attributesClass = volume.spec?.volumeAttributesClassName ?? "";
+  const taken = attributesClass === "" ? {} : { currentVolumeAttributesClassName: attributesClass };
+  const capacity = { ...status.capacity, storage: capacityOf(volume).toString() };
+  return { ...claim, status: { ...rest, phase: "Bound", accessModes, capacity, ...taken } };
 }
 
 /** The volume in this phase, with the reason where there is one. */
@@ -75,7 +72,12 @@ export function volumeInPhase<V extends PersistentVolume>(
 /** The claim in the phase of one that is not bound. */
 export function claimInPhase<C extends PersistentVolumeClaim>(claim: C, phase: "Pending" | "Lost"): C {
   if (claim.status?.phase === phase) return claim;
-  const { capacity: _, accessModes: __, ...status } = claim.status ?? {};
+  const {
+    capacity: _,
+    accessModes: __,
+    currentVolumeAttributesClassName: ___,
+    ...status
+  } = claim.status ?? {};
   return { ...claim, status: { ...status, phase } };
 }
 

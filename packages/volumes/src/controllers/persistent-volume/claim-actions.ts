@@ -84,7 +84,7 @@ function confirmClaim({ env }: PersistentVolumeContext): ClaimActions["confirmCl
 function provisionActions(
   context: PersistentVolumeContext,
 ): Pick<ClaimActions, "removeIntent" | "provision" | "handOver"> {
-  const { env, provisioners, wakes } = context;
+  const { env, provisioners, wakes, compat } = context;
   return {
     async removeIntent(_step, { claim }, { signal }) {
       const after = withoutFinalizer(claim, provisioningFinalizer);
@@ -96,7 +96,7 @@ function provisionActions(
       return settled;
     },
     async handOver({ provisioner }, observed, { signal }) {
-      const after = claimGivenTo(observed.claim, provisioner, provisioners.migration);
+      const after = claimGivenTo(observed.claim, provisioner, provisioners.migration, compat);
       const claim = await env.kube.update(persistentVolumeClaims, after, { signal });
       return { observed: withClaim(observed, claim) };
     },

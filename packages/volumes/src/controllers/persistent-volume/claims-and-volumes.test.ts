@@ -145,6 +145,26 @@ describe("a claim without a volume", () => {
     expect(cloud.calls).toEqual([]);
   });
 
+  it("names its provisioner in both annotations, also where another controller had named the plugin (controllers.md B1, B6)", async () => {
+    const { plane, start, aClass, aClaim, claim, shown } = world();
+    const both = ["volume.kubernetes.io/storage-provisioner", provisioner];
+    await aClass("migrated");
+    await aClaim("c", { storageClassName: "migrated" });
+    const annotations = Object.fromEntries(both.map((key) => [key, ebs]));
+    await plane.merge(
+      resources.persistentVolumeClaims,
+      { name: "c", namespace },
+      { metadata: { annotations } },
+    );
+    start(true);
+    await plane.pass(2_000);
+    for (const key of both) expect((await claim("c"))?.metadata.annotations?.[key]).toBe(driver);
+    expect(await shown("c")).toEqual([
+      expect.stringMatching(/^Normal ExternalProvisioning: .*ebs.csi.aws.com/),
+    ]);
+    expect(plane.logged).toEqual([]);
+  });
+
   it("is the plugin's again when the gate goes while it waits (controllers.md B6)", async () => {
     const { plane, launch, start, aClass, aClaim, claim } = world();
     await aClass("migrated");

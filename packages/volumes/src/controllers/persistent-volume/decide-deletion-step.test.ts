@@ -37,6 +37,14 @@ function observed(given: Partial<DeletionObservation> = {}): DeletionObservation
 const finalizer = "kubernetes.io/pv-controller";
 const deleted = { deletionTimestamp: "2026-01-01T00:00:00Z" };
 
+const handedBack = volume({
+  metadata: {
+    ...deleted,
+    finalizers: ["external-provisioner.volume.kubernetes.io/finalizer"],
+    annotations: { "pv.kubernetes.io/provisioned-by": "kubernetes.io/aws-ebs" },
+  },
+});
+
 it.each<[string, object, object]>([
   ["the volume goes", {}, { step: "deleteVolume" }],
   ["the finalizer goes last", { ...deleted, finalizers: [finalizer] }, { step: "removeFinalizer" }],
@@ -54,6 +62,7 @@ it.each<[string, Partial<DeletionObservation>]>([
     "being deleted, and kept for its disk",
     { volume: volume({ metadata: { ...deleted, finalizers: [finalizer] } }) },
   ],
+  ["being deleted, and kept by the finalizer of a provisioner that had it", { volume: handedBack }],
 ])("deleted: %s", (_name, given) => {
   expect(decide(observed(given))).toEqual({ step: "deleteDisk" });
 });

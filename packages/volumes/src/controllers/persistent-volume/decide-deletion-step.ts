@@ -8,18 +8,12 @@
  * Invariant: volume and claim are as they are stored now, not as a cache shows them: a disk is deleted only while its
  * volume is Released (or Failed in an earlier deletion), asks for it, and its own claim is gone or has another volume.
  */
-import {
-  hasFinalizer,
-  isDeleting,
-  type PersistentVolume,
-  type PersistentVolumeClaim,
-  type Stored,
-} from "@longshore/kube";
+import { isDeleting, type PersistentVolume, type PersistentVolumeClaim, type Stored } from "@longshore/kube";
 import { errorChain } from "@longshore/runtime";
 import { migratedToAnnotation } from "@longshore/storage";
 import { DeletedVolumeInUseError } from "../../framework/controller-errors.ts";
 import { volumeInPhase } from "./bound-objects.ts";
-import { inTreeDeletionFinalizer, isDeletionAwaited } from "./deletion-finalizer.ts";
+import { isDeletionAwaited, isKeptForDisk } from "./deletion-finalizer.ts";
 import type { Report } from "./events.ts";
 
 type Volume = Stored<PersistentVolume>;
@@ -64,7 +58,7 @@ export function decideDeletionStep(observed: DeletionObservation): DeletionStep 
 /** The finalizer goes last: until then a crash has the disk deleted once more, which does nothing. */
 function afterDisk(volume: Volume): DeletionStep {
   if (!isDeleting(volume)) return { step: "deleteVolume" };
-  return { step: hasFinalizer(volume, inTreeDeletionFinalizer) ? "removeFinalizer" : "settle" };
+  return { step: isKeptForDisk(volume) ? "removeFinalizer" : "settle" };
 }
 
 function isToBeDeleted({ volume, claim, isExternal }: DeletionObservation): boolean {

@@ -107,6 +107,11 @@ describe("a claim that wants a volume", () => {
       { claim: claim({}, { dataSource: snapshot }) },
       { step: "refuse", message: expect.stringContaining("makes empty volumes only") },
     ],
+    [
+      "with a class of attributes, of which in-tree plugins have none",
+      { claim: claim({}, { volumeAttributesClassName: "gold" }) },
+      { step: "refuse", message: expect.stringContaining('spec.volumeAttributesClassName "gold"') },
+    ],
   ])("%s", (_name, given, step) => {
     expect(decide(observed(given))).toMatchObject(step);
   });

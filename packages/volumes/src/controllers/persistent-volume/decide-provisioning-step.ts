@@ -97,6 +97,11 @@ function refusal({
     const message = `The in-tree plugin ${plugin?.pluginName} makes empty volumes only: take spec.dataSource off the claim, or name a class of a CSI driver`;
     return { step: "refuse", message };
   }
+  const attributesClass = claim.spec?.volumeAttributesClassName ?? "";
+  if (attributesClass !== "") {
+    const message = `The in-tree plugin ${plugin?.pluginName} knows no VolumeAttributesClass: take spec.volumeAttributesClassName "${attributesClass}" off the claim, or name a class of a CSI driver`;
+    return { step: "refuse", message };
+  }
   const selected = selectedNodeOf(claim);
   if (selected === undefined || node !== undefined) return undefined;
   return { step: "refuse", message: `failed to get target node: node "${selected}" not found` };

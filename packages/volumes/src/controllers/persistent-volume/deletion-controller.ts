@@ -7,7 +7,6 @@
 import {
   type Actions,
   type Controller,
-  hasFinalizer,
   type KubeEnv,
   type Pass,
   type PersistentVolume,
@@ -16,7 +15,6 @@ import {
   type Stored,
   settled,
   startController,
-  withoutFinalizer,
 } from "@longshore/kube";
 import { errorChain, withDeadline } from "@longshore/runtime";
 import { provisionedByAnnotation } from "@longshore/storage";
@@ -24,7 +22,7 @@ import type { DeletableVolumePlugin, Deleter } from "../../framework/volume-plug
 import type { VolumePluginManager } from "../../framework/volume-plugin-manager.ts";
 import { specOfPersistentVolume } from "../../framework/volume-spec.ts";
 import { type DeletionObservation, type DeletionStep, decideDeletionStep } from "./decide-deletion-step.ts";
-import { inTreeDeletionFinalizer } from "./deletion-finalizer.ts";
+import { isKeptForDisk, releasedFromDisk } from "./deletion-finalizer.ts";
 import { reportOnVolume } from "./events.ts";
 import { operationsAtOnce, providerTimeoutMs } from "./operation-attempts.ts";
 import type { PersistentVolumeContext } from "./persistent-volume-context.ts";
@@ -107,13 +105,13 @@ function volumeWrites({
       // By UID: a volume that has been made under the name since has a disk of its own.
       const { uid } = volume.metadata;
       await env.kube.delete(persistentVolumes, refOf(volume), { signal, uid });
-      if (!hasFinalizer(volume, inTreeDeletionFinalizer)) return settled;
+      if (!isKeptForDisk(volume)) return settled;
       const live = await env.kube.get(persistentVolumes, refOf(volume), { signal });
       return live?.metadata.uid === uid ? { observed: { ...observed, volume: live } } : settled;
     },
     async removeFinalizer(_step, { volume }, { signal }) {
       attempts.forget(operationOf(volume));
-      await env.kube.update(persistentVolumes, withoutFinalizer(volume, inTreeDeletionFinalizer), { signal });
+      await env.kube.update(persistentVolumes, releasedFromDisk(volume), { signal });
       return settled;
     },
     async markFailed(step, observed, { signal }) {

@@ -14,6 +14,7 @@ export function mismatch(volume: PersistentVolume, claim: PersistentVolumeClaim)
   if (isDeleting(volume)) return "it is being deleted";
   if (capacityOf(volume).compare(requestOf(claim)) < 0) return "requested PV is too small";
   if (classOfVolume(volume) !== classOfClaim(claim)) return "storageClassName does not match";
+  if (!attributesClassSuits(volume, claim)) return "volumeAttributesClassName does not match";
   if (volumeModeOf(volume) !== volumeModeOf(claim)) return "incompatible volumeMode";
   if (!accessModesSuffice(volume, claim)) return "incompatible accessMode";
   return undefined;
@@ -61,6 +62,13 @@ export function capacityOf(volume: PersistentVolume): Quantity {
 /** Size that a claim asks for. */
 export function requestOf(claim: PersistentVolumeClaim): Quantity {
   return parseQuantity(claim.spec?.resources?.requests?.storage ?? "0");
+}
+
+/** One that was made for the claim is the claim's in any case: the resizer gives it the attributes that it lacks. */
+function attributesClassSuits(volume: PersistentVolume, claim: PersistentVolumeClaim): boolean {
+  const uid = volume.spec?.claimRef?.uid ?? "";
+  if (uid !== "" && uid === claim.metadata?.uid) return true;
+  return (volume.spec?.volumeAttributesClassName ?? "") === (claim.spec?.volumeAttributesClassName ?? "");
 }
 
 function accessModesSuffice(volume: PersistentVolume, claim: PersistentVolumeClaim): boolean {

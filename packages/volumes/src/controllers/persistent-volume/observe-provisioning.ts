@@ -43,7 +43,7 @@ export async function observeProvisioning(
   const claimGiven =
     storageClass === undefined
       ? claim
-      : claimGivenTo(claim, storageClass.provisioner, provisioners.migration);
+      : claimGivenTo(claim, storageClass.provisioner, provisioners.migration, compat);
   const hasNoIntent = storageClass === undefined || compat;
   return {
     claim,

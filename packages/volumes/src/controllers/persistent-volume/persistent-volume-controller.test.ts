@@ -24,6 +24,7 @@ const driver = "ebs.csi.aws.com";
 const on: FeatureGates = featureGates(volumeGates, { CSIMigrationAWS: true });
 const off: FeatureGates = featureGates(volumeGates);
 const intent = "longshore.dev/provisioning";
+const provisionerFinalizer = "external-provisioner.volume.kubernetes.io/finalizer";
 
 const planes: ControlPlane[] = [];
 afterEach(async () => {
@@ -105,6 +106,47 @@ describe("binding", () => {
     expect(volume?.status?.phase).toBe("Bound");
     expect(volume?.spec?.claimRef?.uid).toBe(claim?.metadata.uid);
     expect((await plane.get(resources.persistentVolumes, "large"))?.status?.phase).toBe("Available");
+  });
+
+  it("takes over the class of attributes once, and takes no volume of another (controllers.md B3, B4)", async () => {
+    const { plane, start } = world();
+    const csi = (name: string, volumeAttributesClassName?: string): PersistentVolume => ({
+      metadata: { name },
+      spec: {
+        accessModes: ["ReadWriteOnce"],
+        capacity: { storage: "6Gi" },
+        csi: { driver, volumeHandle: `vol-${name}` },
+        storageClassName: "manual",
+        ...(volumeAttributesClassName === undefined ? {} : { volumeAttributesClassName }),
+      },
+    });
+    const asking = (name: string, attributesClass: string) => {
+      const claim = aClaim(name, "manual");
+      return { ...claim, spec: { ...claim.spec, volumeAttributesClassName: attributesClass } };
+    };
+    await plane.create(resources.persistentVolumes, csi("plain"));
+    await plane.create(resources.persistentVolumes, csi("golden", "gold"));
+    start();
+    await plane.create(resources.persistentVolumeClaims, asking("c", "gold"));
+    await plane.create(resources.persistentVolumeClaims, asking("d", "iron"));
+    await plane.pass(2_000);
+    expect(await claimOf(plane, "c")).toMatchObject({
+      spec: { volumeName: "golden" },
+      status: { phase: "Bound", currentVolumeAttributesClassName: "gold" },
+    });
+    expect((await claimOf(plane, "d"))?.status?.phase).toBe("Pending");
+    // What the resizer has done since is not taken back.
+    const status = { currentVolumeAttributesClassName: "iron" };
+    const ref = { namespace: "default", name: "c" };
+    await plane.merge(resources.persistentVolumeClaims, ref, { status }, "status");
+    await plane.pass(2_000);
+    expect((await claimOf(plane, "c"))?.status).toMatchObject({ phase: "Bound", ...status });
+    await plane.merge(resources.persistentVolumes, { name: "golden" }, { metadata: { finalizers: null } });
+    await plane.kube.delete(resources.persistentVolumes, { name: "golden" }, { signal: plane.signal });
+    await plane.pass(2_000);
+    const lost = (await claimOf(plane, "c"))?.status;
+    expect(lost?.phase).toBe("Lost");
+    expect(lost?.currentVolumeAttributesClassName).toBeUndefined();
   });
 
   it("never acts on a cache that is older than what it wrote (controllers.md B1)", async () => {
@@ -505,6 +547,40 @@ describe("reclaim", () => {
     await plane.pass(1_000);
     expect(await isProtected()).toBe(false);
   });
+
+  it.each([
+    ["an external provisioner's finalizer goes", false, ["kubernetes.io/pv-controller"]],
+    ["on a volume that is being deleted it stands for the other", true, [provisionerFinalizer]],
+  ])(
+    "back in-tree %s, and the volume with its disk (controllers.md B5, Part D)",
+    async (_name, isDeleted, kept) => {
+      const { plane, cloud, start } = world();
+      const name = "pv-a";
+      await cloud.attachDisk("vol-a", "i-n1");
+      await cloud.detachDisk("vol-a", "i-n1");
+      await aBoundEbsVolume(plane, "a", "vol-a", {
+        annotations: { "pv.kubernetes.io/provisioned-by": ebs },
+        pv: { persistentVolumeReclaimPolicy: "Delete" },
+      });
+      const finalizers = [provisionerFinalizer];
+      await plane.merge(resources.persistentVolumes, { name }, { metadata: { finalizers } });
+      const finalizersNow = async () =>
+        (await plane.get(resources.persistentVolumes, name))?.metadata.finalizers;
+      const first = start(on);
+      await plane.pass(2_000);
+      expect(await finalizersNow()).toEqual(finalizers);
+      if (isDeleted) await plane.delete(resources.persistentVolumes, name);
+      await plane.clock.run(first.stop());
+      start(off);
+      await plane.pass(2_000);
+      expect(await finalizersNow()).toEqual(kept);
+      await plane.delete(resources.persistentVolumeClaims, "a", "default");
+      await release(plane, "a");
+      await plane.pass(60_000);
+      expect(cloud.disks.has("vol-a")).toBe(false);
+      expect(await plane.get(resources.persistentVolumes, name)).toBeUndefined();
+    },
+  );
 
   it("waits for a disk that is still attached, and then deletes disk and volume (controllers.md B5)", async () => {
     const { plane, cloud, start } = world();

@@ -1,6 +1,10 @@
 /** Who makes the volumes of a class. Pure. Source: docs/behaviour/controllers.md B6. */
 import type { PersistentVolumeClaim, StorageClass } from "@longshore/kube";
-import { betaStorageProvisionerAnnotation, storageProvisionerOf } from "@longshore/storage";
+import {
+  betaStorageProvisionerAnnotation,
+  storageProvisionerAnnotation,
+  storageProvisionerOf,
+} from "@longshore/storage";
 import type { MigratedPluginManager } from "../../csimigration/migrated-plugin-manager.ts";
 import { isProvisionable, type ProvisionableVolumePlugin } from "../../framework/volume-plugin.ts";
 import type { VolumePluginManager } from "../../framework/volume-plugin-manager.ts";
@@ -52,12 +56,23 @@ export function inTreeProvisionerOf(
   return plugin !== undefined && isProvisionable(plugin) ? plugin : undefined;
 }
 
-/** The claim given to a provisioner; its migration annotation follows the new name at once. */
+/**
+ * The claim given to a provisioner; its migration annotation follows the new name at once.
+ * @param compat only the annotation that Kubernetes 1.20 knows is added
+ */
 export function claimGivenTo<C extends PersistentVolumeClaim>(
   claim: C,
   provisioner: string,
   migration: MigratedPluginManager,
+  compat: boolean,
 ): C {
-  if (storageProvisionerOf(claim.metadata?.annotations) === provisioner) return claim;
-  return migratedClaim(withAnnotation(claim, betaStorageProvisionerAnnotation, provisioner), migration);
+  const { annotations } = claim.metadata ?? {};
+  if (storageProvisionerOf(annotations) === provisioner) return claim;
+  const given = withAnnotation(claim, betaStorageProvisionerAnnotation, provisioner);
+  // One that another controller has written counts before the beta one, so it has to follow.
+  const isBetaOnly = compat && annotations?.[storageProvisionerAnnotation] === undefined;
+  return migratedClaim(
+    isBetaOnly ? given : withAnnotation(given, storageProvisionerAnnotation, provisioner),
+    migration,
+  );
 }

@@ -68,20 +68,22 @@ function keep(attachment: ObservedAttachment, isPending: boolean): DiskStep | un
 }
 
 function forceOf(
-  { nowMs, forceDetachAfterMs }: ObservedDisk,
+  { nowMs, isCompat, forceDetachAfterMs }: ObservedDisk,
   { node }: ObservedAttachment,
   requestedAtMs: number,
 ): ForceReason | undefined {
   if (node?.isOutOfService === true) return "out-of-service";
+  // A node that is Ready is slow, not dead: its next change of state is looked at (A10).
+  if (node?.isReady === true && !isCompat) return undefined;
   const isOver = forceDetachAfterMs !== undefined && nowMs - requestedAtMs > forceDetachAfterMs;
   return isOver ? "timeout" : undefined;
 }
 
 /** Time alone forces nothing, unless that is switched on. */
 function waitForUnmount({ nowMs, forceDetachAfterMs }: ObservedDisk, requestedAtMs: number): DiskStep {
-  const retryInMs =
+  const leftMs =
     forceDetachAfterMs === undefined ? undefined : requestedAtMs + forceDetachAfterMs - nowMs + 1;
-  return wait("the node uses it", retryInMs);
+  return wait("the node uses it", leftMs !== undefined && leftMs > 0 ? leftMs : undefined);
 }
 
 function onEvidence(

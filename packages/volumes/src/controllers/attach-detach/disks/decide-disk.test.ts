@@ -34,7 +34,7 @@ function attached(fields: Partial<ObservedAttachment> = {}): ObservedAttachment 
     unknown: undefined,
     isWritten: true,
     mayBeMounted: true,
-    node: { isOutOfService: false, isInUse: false },
+    node: { isOutOfService: false, isReady: false, isInUse: false },
     retryAtMs: 0,
     ...fields,
   };
@@ -240,7 +240,10 @@ const detaches: readonly Case[] = [
   ],
   [
     "A7 detach 3: the node uses it, for as long as it takes",
-    { attachments: [attached({ node: { isOutOfService: false, isInUse: true } })], nowMs: nowMs + 1e9 },
+    {
+      attachments: [attached({ node: { isOutOfService: false, isReady: false, isInUse: true } })],
+      nowMs: nowMs + 1e9,
+    },
     waits("the node uses it"),
   ],
   [
@@ -248,7 +251,7 @@ const detaches: readonly Case[] = [
     {
       attachments: [
         attached({
-          node: { isOutOfService: false, isInUse: true },
+          node: { isOutOfService: false, isReady: false, isInUse: true },
           detachRequestedAtMs: nowMs - sixMinutesMs,
         }),
       ],
@@ -261,7 +264,7 @@ const detaches: readonly Case[] = [
     {
       attachments: [
         unlisted({
-          node: { isOutOfService: false, isInUse: true },
+          node: { isOutOfService: false, isReady: false, isInUse: true },
           detachRequestedAtMs: nowMs - sixMinutesMs - 1,
         }),
       ],
@@ -270,18 +273,49 @@ const detaches: readonly Case[] = [
     { step: "detachInTree", force: "timeout" },
   ],
   [
+    "A10: time forces nothing on a node that is Ready",
+    {
+      attachments: [
+        attached({
+          node: { isOutOfService: false, isReady: true, isInUse: true },
+          detachRequestedAtMs: nowMs - sixMinutesMs - 1,
+        }),
+      ],
+      forceDetachAfterMs: sixMinutesMs,
+    },
+    waits("the node uses it"),
+  ],
+  [
+    "A10: but under 1.20's behaviour",
+    {
+      attachments: [
+        unlisted({
+          node: { isOutOfService: false, isReady: true, isInUse: true },
+          detachRequestedAtMs: nowMs - sixMinutesMs - 1,
+        }),
+      ],
+      forceDetachAfterMs: sixMinutesMs,
+      isCompat: true,
+    },
+    { step: "detachInTree", force: "timeout" },
+  ],
+  [
     "A10: the out-of-service taint forces it",
-    { attachments: [unlisted({ node: { isOutOfService: true, isInUse: true } })] },
+    { attachments: [unlisted({ node: { isOutOfService: true, isReady: false, isInUse: true } })] },
     { step: "detachInTree", force: "out-of-service" },
   ],
   [
     "what was only presumed in-tree is looked up also when forced",
-    { attachments: [unlisted({ isConfirmed: false, node: { isOutOfService: true, isInUse: true } })] },
+    {
+      attachments: [
+        unlisted({ isConfirmed: false, node: { isOutOfService: true, isReady: false, isInUse: true } }),
+      ],
+    },
     { step: "readBeforeDetach", asksNode: false, asksVolumeAttachment: true },
   ],
   [
     "the node uses it since it was taken off the list: it is listed again",
-    { attachments: [unlisted({ node: { isOutOfService: false, isInUse: true } })] },
+    { attachments: [unlisted({ node: { isOutOfService: false, isReady: false, isInUse: true } })] },
     { step: "list" },
   ],
   [
@@ -429,7 +463,10 @@ const attaches: readonly Case[] = [
   ],
   [
     "C2: uncertain elsewhere, and used there",
-    { attachments: [onSecondNode({ node: { isOutOfService: false, isInUse: true } })], demands: [wanted()] },
+    {
+      attachments: [onSecondNode({ node: { isOutOfService: false, isReady: false, isInUse: true } })],
+      demands: [wanted()],
+    },
     { step: "reportMultiAttach", otherNodes: ["n2"] },
   ],
   [
@@ -485,7 +522,9 @@ const attaches: readonly Case[] = [
   [
     "uncertain elsewhere, and never listed there: it cannot be mounted",
     {
-      attachments: [onSecondNode({ mayBeMounted: false, node: { isOutOfService: false, isInUse: true } })],
+      attachments: [
+        onSecondNode({ mayBeMounted: false, node: { isOutOfService: false, isReady: false, isInUse: true } }),
+      ],
       demands: [wanted()],
     },
     { step: "recordIntent" },
@@ -494,7 +533,7 @@ const attaches: readonly Case[] = [
     "uncertain on a node that is out of service or gone",
     {
       attachments: [
-        onSecondNode({ node: { isOutOfService: true, isInUse: true } }),
+        onSecondNode({ node: { isOutOfService: true, isReady: false, isInUse: true } }),
         onSecondNode({ nodeName: "n3", node: undefined }),
       ],
       demands: [wanted()],
@@ -804,7 +843,7 @@ describe("no combination of facts", () => {
                       isWritten,
                       isConfirmed,
                       unknown: isUnknown ? undecidedVolume : undefined,
-                      node: { isOutOfService, isInUse },
+                      node: { isOutOfService, isReady: false, isInUse },
                     }),
                   })),
                 ),

@@ -10,7 +10,14 @@ import { csiPluginName } from "../../../plugins/csi/csi-names.ts";
 import type { Attachment } from "../actual-state.ts";
 import { type AttachDetachContext, formsAttached, managedNode } from "../attach-detach-context.ts";
 import type { DesiredVolume, UndecidedVolume } from "../desired-state.ts";
-import { diskReferredTo, isOutOfService, isWanted, nodeUses, unknownItCouldBe } from "../detach-guards.ts";
+import {
+  diskReferredTo,
+  isOutOfService,
+  isReady,
+  isWanted,
+  nodeUses,
+  unknownItCouldBe,
+} from "../detach-guards.ts";
 import type { DiskOperation, OperationScope } from "../disk-operations.ts";
 import { csiAttachmentName, provisionalIdentity, type VolumeIdentity } from "../volume-identity.ts";
 import type { LiveEvidence } from "./live-evidence.ts";
@@ -41,9 +48,18 @@ export interface ObservedAttachment {
   /** It was listed on the node, or is known to be attached there otherwise: the node mounts nothing else. */
   readonly mayBeMounted: boolean;
   /** Undefined: there is no such node. */
-  readonly node: { readonly isOutOfService: boolean; readonly isInUse: boolean } | undefined;
+  readonly node: ObservedNode | undefined;
   /** Monotonic time before which a failed detach is not repeated, in milliseconds. */
   readonly retryAtMs: number;
+}
+
+/** The node of an attachment. */
+export interface ObservedNode {
+  readonly isOutOfService: boolean;
+  /** Its kubelet reports that it is Ready. */
+  readonly isReady: boolean;
+  /** It says that it uses the disk. */
+  readonly isInUse: boolean;
 }
 
 /** The disk as wanted on one node, and what affects its attach. */
@@ -167,6 +183,7 @@ function observeNode(
   if (node === undefined) return undefined;
   return {
     isOutOfService: isOutOfService(node),
+    isReady: isReady(node),
     isInUse: nodeUses(node, attachment, formsAttached(context, attachment)),
   };
 }

@@ -18,7 +18,7 @@ import {
 import type { AttachDetachContext } from "../attach-detach-context.ts";
 import { managedNodeAnnotation } from "../attach-detach-context.ts";
 import { onLaterChange } from "../caches.ts";
-import { isOutOfService } from "../detach-guards.ts";
+import { isOutOfService, isReady } from "../detach-guards.ts";
 import { identitiesOfVolume, provisionalIdentity, type VolumeIdentity } from "../volume-identity.ts";
 import { decideDisk } from "./decide-disk.ts";
 import { diskActions } from "./disk-actions.ts";
@@ -113,7 +113,7 @@ function collectChanges(before: readonly string[], after: readonly string[], int
 }
 
 function kindOf(node: Stored<Node>): string {
-  return `${node.metadata.annotations?.[managedNodeAnnotation] !== undefined} ${isOutOfService(node)}`;
+  return `${node.metadata.annotations?.[managedNodeAnnotation] !== undefined} ${isOutOfService(node)} ${isReady(node)}`;
 }
 
 function wakeNode(context: AttachDetachContext, nodeName: string): void {
