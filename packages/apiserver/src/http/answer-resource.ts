@@ -1,10 +1,12 @@
 /** Takes a request for a resource to the registry: its verb, its body, and the form of the answer. */
+
 import { KubeApiError, type KubeObject } from "@longshore/kube/basics";
 import type { RuntimeEnv } from "@longshore/runtime";
 import type { ApiQuery, ApiRequest, PatchType, UserInfo, Verb } from "../api/api-request.ts";
 import { excessOf } from "../api/bounded.ts";
 import { apiError, badRequest, unsupportedMediaType } from "../api/errors.ts";
 import type { FieldChecks } from "../api/field-checks.ts";
+import { parseJson } from "../api/json.ts";
 import type { Kind } from "../api/kind.ts";
 import type { ApiServer } from "../api-server.ts";
 import { customPatchTypes } from "../registry/custom-body.ts";
@@ -162,7 +164,7 @@ const isWrite = (verb: Verb) => verb === "create" || verb === "update" || verb =
 function parsePatch(bytes: Buffer, type: PatchType): unknown {
   let patch: unknown;
   try {
-    patch = JSON.parse(bytes.toString("utf8"));
+    patch = parseJson(bytes.toString("utf8"));
   } catch (error) {
     const why = `the patch is not JSON: ${(error as Error).message}`;
     throw type === "json" ? badRequest(why) : apiError(500, "", why);

@@ -5,6 +5,8 @@
 
 import { parseQuantity } from "@longshore/kube/basics";
 import { badRequest } from "../api/errors.ts";
+import { isNumber } from "../api/json.ts";
+import { ownWithNulls } from "../api/own.ts";
 import { setMember } from "../api/set-member.ts";
 import { spendTime } from "../api/work-time.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
@@ -67,13 +69,18 @@ function decode(type: TypeRef, value: unknown, at: string, version?: EmulatedVer
   };
   switch (type.form) {
     case "any":
-      return value;
+      // A null in it may mean something.
+      return ownWithNulls(value);
     case "string":
       return given === "string" ? value : expect("a string");
     case "boolean":
       return given === "boolean" ? value : expect("true or false");
     case "integer":
-      return Number.isInteger(value) ? value : expect("an integer");
+      return typeof value === "bigint"
+        ? Number(value)
+        : Number.isInteger(value)
+          ? value
+          : expect("an integer");
     case "intOrString":
       return given === "string" || Number.isInteger(value) ? value : expect("an integer or a string");
     case "time":
@@ -83,7 +90,7 @@ function decode(type: TypeRef, value: unknown, at: string, version?: EmulatedVer
       return timePattern.test(value as string) ? value : expect("a time (RFC 3339)");
     case "quantity": {
       // Manifests leave the quotes off (`cpu: 2`), and the reference reads the bare number too.
-      const text = given === "number" ? String(value) : value;
+      const text = isNumber(value) ? String(value) : value;
       if (typeof text !== "string" || !quantityPattern.test(text)) {
         throw new Mismatch(
           `${at}: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`,

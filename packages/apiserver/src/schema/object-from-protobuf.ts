@@ -5,6 +5,7 @@
 
 import { apiTime, KubeApiError } from "@longshore/kube/basics";
 import { badRequest } from "../api/errors.ts";
+import { parseJson } from "../api/json.ts";
 import { setMember } from "../api/set-member.ts";
 import { spendTime } from "../api/work-time.ts";
 import { type MessageField, messageFields, messageOfKind } from "./message-fields.ts";
@@ -79,7 +80,7 @@ function scalarOrMessage(type: string, value: Value): unknown {
         : Number(firstOf(value, 2) ?? 0n);
     case "meta.v1.FieldsV1":
     case "runtime.RawExtension":
-      return JSON.parse(text(firstOf(value, 1) ?? new Uint8Array()) || "{}");
+      return parseJson(text(firstOf(value, 1) ?? new Uint8Array()) || "{}");
     default: {
       const message = messageOf(type, value);
       // A named list type in Go is a message with items.

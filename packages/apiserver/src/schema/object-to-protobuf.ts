@@ -4,7 +4,9 @@
  *
  * Messages are written from their end to their beginning, so that the length of each is known when it is due.
  */
+
 import type { KubeObject } from "@longshore/kube";
+import { toGoJson } from "../api/json.ts";
 import { spendTime } from "../api/work-time.ts";
 import { hasMessage, type MessageField, messageFields, messageOfKind } from "./message-fields.ts";
 
@@ -175,7 +177,7 @@ function writeContent(to: BackwardWriter, type: string, value: unknown): void {
       break;
     case "meta.v1.FieldsV1":
     case "runtime.RawExtension":
-      writeField(to, 1, () => to.text(JSON.stringify(value)));
+      writeField(to, 1, () => to.text(toGoJson(value)));
       break;
     default:
       // A named list type in Go (Verbs, ExtraValue) is a message with items.
