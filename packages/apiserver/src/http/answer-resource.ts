@@ -12,6 +12,7 @@ import type { ApiServer } from "../api-server.ts";
 import { customPatchTypes } from "../registry/custom-body.ts";
 import { decodeObject } from "../schema/decode-object.ts";
 import { hasMessage } from "../schema/message-fields.ts";
+import { protobufType } from "../schema/object-to-protobuf.ts";
 import { fieldProblem, unknownFields } from "../schema/unknown-fields.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import { header, type Request, type Response } from "./exchange.ts";
@@ -141,6 +142,9 @@ function withBody(
       if (error instanceof KubeApiError && error.code === 504) throw error;
       throw apiError(500, "", `cannot read the DeleteOptions: ${(error as Error).message}`);
     }
+  }
+  if (type === protobufType && base.subresource === undefined && !hasMessage(of.group, of.kind)) {
+    throw unsupportedMediaType(["application/json", "application/yaml"]);
   }
   const body = parseBody(bytes, type);
   if (base.subresource !== undefined && base.subresource !== "status" && base.subresource !== "finalize") {

@@ -132,10 +132,14 @@ function* yamlList(list: ListHead, items: readonly Stored[], context: RenderCont
 }
 
 /** Its length is part of its head, so all items are written before the first byte can go out. */
-function protobufList(list: ListHead, items: readonly Stored[], { kind, form }: RenderContext): Uint8Array[] {
+function protobufList(
+  list: ListHead,
+  items: readonly Stored[],
+  { kind, form, version }: RenderContext,
+): Uint8Array[] {
   const messages = items.map((item) =>
     form.as === undefined
-      ? messageBytes(kind.group, kind.kind, item)
+      ? messageBytes(kind.group, kind.kind, item, version)
       : messageBytes("meta.k8s.io", "PartialObjectMetadata", item),
   );
   const parts = messages.flatMap((message) => [itemHead(message.length), message]);

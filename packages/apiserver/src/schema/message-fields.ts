@@ -35,11 +35,11 @@ export function hasMessage(group: string, kind: string): boolean {
   return Object.hasOwn(wireTexts, messageOfKind(group, kind));
 }
 
-/** The message of a kind's objects. */
-export function messageOfKind(group: string, kind: string): string {
+/** The message of a kind's objects: that of v1 stands for those of other versions where they are alike. */
+export function messageOfKind(group: string, kind: string, version = "v1"): string {
   return metaKinds.has(kind) && (group === "" || group === "meta.k8s.io")
     ? `meta.v1.${kind}`
-    : structNameOf(group, kind);
+    : structNameOf(group, kind, version);
 }
 
 /** Kinds of `meta.k8s.io`, some of which are spoken of as if of the core group. */

@@ -8,7 +8,7 @@ import { badRequest } from "../api/errors.ts";
 import { parseJson } from "../api/json.ts";
 import { setMember } from "../api/set-member.ts";
 import { spendTime } from "../api/work-time.ts";
-import { type MessageField, messageFields, messageOfKind } from "./message-fields.ts";
+import { hasMessage, type MessageField, messageFields, messageOfKind } from "./message-fields.ts";
 
 const byNumber = new Map<string, ReadonlyMap<number, MessageField>>();
 
@@ -168,6 +168,11 @@ function readObject(body: Uint8Array): Record<string, unknown> {
       kind = text(firstOf(value, 2) ?? new Uint8Array());
     } else if (number === 2 && typeof value !== "bigint") raw = value;
   }
-  const group = apiVersion.includes("/") ? (apiVersion.split("/")[0] ?? "") : "";
-  return { apiVersion, kind, ...messageOf(messageOfKind(group, kind), raw) };
+  const [group, version] = apiVersion.includes("/") ? apiVersion.split("/", 2) : ["", apiVersion];
+  if (!hasMessage(group ?? "", kind)) {
+    throw badRequest(
+      `no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(apiVersion)}`,
+    );
+  }
+  return { apiVersion, kind, ...messageOf(messageOfKind(group ?? "", kind, version), raw) };
 }

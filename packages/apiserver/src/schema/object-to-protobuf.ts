@@ -209,9 +209,9 @@ function writeIntOrString(to: BackwardWriter, value: unknown): void {
 const shared = new BackwardWriter(64 * 1024);
 
 /** The message of an object without its envelope, as items of lists are. */
-export function messageBytes(group: string, kind: string, object: KubeObject): Buffer {
+export function messageBytes(group: string, kind: string, object: KubeObject, version = "v1"): Buffer {
   shared.reset();
-  writeMessage(shared, messageOfKind(group, kind), object as Json);
+  writeMessage(shared, messageOfKind(group, kind, version), object as Json);
   return shared.take();
 }
 
@@ -220,8 +220,9 @@ export function objectToProtobuf(object: KubeObject): Buffer | undefined {
   const { apiVersion = "", kind = "" } = object;
   const group = groupOf(apiVersion);
   if (!hasMessage(group, kind)) return undefined;
+  const version = apiVersion.slice(apiVersion.indexOf("/") + 1);
   shared.reset();
-  writeMessage(shared, messageOfKind(group, kind), object as Json);
+  writeMessage(shared, messageOfKind(group, kind, version), object as Json);
   return enveloped(apiVersion, kind);
 }
 
