@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseJson, toGoJson, toJson } from "./json.ts";
+import { parseJson, parseTypedJson, toGoJson, toJson, WholeFraction, withoutFractions } from "./json.ts";
 
 test.each([
   ['{"a":9007199254740993}', { a: 9007199254740993n }],
@@ -23,8 +23,8 @@ test.each([
   ],
   // Within strings.
   [
-    String.raw`{"\"9007199254740993":"\\","b":"int:9007199254740993"}`,
-    { '"9007199254740993': "\\", b: "int:9007199254740993" },
+    String.raw`{"\"9007199254740993":"\\","b":"number 9007199254740993"}`,
+    { '"9007199254740993': "\\", b: "number 9007199254740993" },
   ],
 ])("everything else is read as ever: %s", (text, value) => {
   expect(parseJson(text)).toEqual(value);
@@ -40,8 +40,22 @@ test.each([
 });
 
 test("a mark in the text is no integer", () => {
-  const text = '{"a":"int:9007199254740993","b":9007199254740993}';
+  const text = '{"a":"number 9007199254740993","b":9007199254740993}';
   expect(toJson(parseJson(text))).toBe(text);
+});
+
+test("a whole number that is written as none is told apart for types of the API", () => {
+  const read = parseTypedJson('{"a":2.0,"b":[1e1,2.5,9007199254740993],"c":"2.0","d":-0.0}');
+  expect(read).toEqual({
+    a: new WholeFraction("2.0"),
+    b: [new WholeFraction("1e1"), 2.5, 9007199254740993n],
+    c: "2.0",
+    d: new WholeFraction("-0.0"),
+  });
+  expect(withoutFractions(read)).toEqual({ a: 2, b: [10, 2.5, 9007199254740993n], c: "2.0", d: -0 });
+  for (const text of ["[01.0]", "[1.0.0]", "[--1.0]", "[1.0 2.0]", "[1.]"]) {
+    expect(() => parseTypedJson(text)).toThrow(SyntaxError);
+  }
 });
 
 test("what is undefined is left out, in lists null", () => {

@@ -1,15 +1,19 @@
 /**
- * JSON with the integers that a number of JavaScript cannot hold: those of which it would write other digits
- * (beyond 2^53) are read as `bigint` and written digit by digit. They occur where the API has no type for a value: in custom resources and raw extensions. All other
- * JSON takes the engine's own reader and writer.
+ * JSON with the numbers that JavaScript cannot hold. Integers of which it would write other digits (beyond 2^53) are read
+ * as `bigint` and written digit by digit: they occur where the API has no type for a value, in custom resources and raw
+ * extensions. All other JSON takes the engine's own reader and writer.
  */
 import { spendTime } from "./work-time.ts";
 
-/** Only a text with so many digits in a row can have an integer beyond 2^53. */
-const manyDigits = /\d{16}/;
-
-/** An integer of sixteen digits or more, outside of strings; no part of a fraction or an exponent. */
-const longInteger = /(?<![\d.eE+-])-?\d{16,}(?![\d.eE])/g;
+/** A whole number that is written as none, `2.0` or `1e1`: no integer of the API may be written so. */
+export class WholeFraction {
+  readonly value: number;
+  readonly text: string;
+  constructor(text: string) {
+    this.value = Number(text);
+    this.text = text;
+  }
+}
 
 const int64Min = -(2n ** 63n);
 const int64Max = 2n ** 63n - 1n;
@@ -19,23 +23,53 @@ const int64Max = 2n ** 63n - 1n;
  * reference does (apimachinery util/json). @throws SyntaxError
  */
 export function parseJson(text: string): unknown {
-  if (!manyDigits.test(text)) return JSON.parse(text);
-  // A mark that no string of the text has.
-  let mark = "int:";
-  while (text.includes(mark)) mark += ":";
+  // Only a text with so many digits in a row can have such an integer.
+  return /\d{16}/.test(text) ? parseNumbers(text, longInteger) : JSON.parse(text);
+}
+
+/** As {@link parseJson}, with every {@link WholeFraction}: for what is read as a type of the API. @throws SyntaxError */
+export function parseTypedJson(text: string): unknown {
+  if (!/\d[.eE]/.test(text)) return parseJson(text);
+  return parseNumbers(text, (number) => longInteger(number) ?? wholeFraction(number));
+}
+
+function longInteger(number: string): bigint | undefined {
+  if (number.length < 16 || number.length > 20 || !/^-?[1-9]\d*$/.test(number)) return undefined;
+  const value = BigInt(number);
+  return value >= int64Min && value <= int64Max && String(Number(number)) !== number ? value : undefined;
+}
+
+function wholeFraction(number: string): WholeFraction | undefined {
+  if (!/^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/.test(number) || !/[.eE]/.test(number))
+    return undefined;
+  return Number.isInteger(Number(number)) ? new WholeFraction(number) : undefined;
+}
+
+/** Parses the text with what `read` makes of its numbers, as far as it makes something of them. */
+function parseNumbers(text: string, read: (number: string) => unknown): unknown {
+  // A sign that no string of the text has, and the values that it stands for.
+  let sign = "number ";
+  while (text.includes(sign)) sign += " ";
+  const values: unknown[] = [];
   const marked = outsideStrings(text, (part) =>
-    part.replaceAll(longInteger, (digits) => (isLong(digits) ? `"${mark}${digits}"` : digits)),
+    part.replaceAll(/-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g, (number) => {
+      const value = read(number);
+      return value === undefined ? number : `"${sign}${values.push(value) - 1}"`;
+    }),
   );
-  if (marked === text) return JSON.parse(text);
+  if (values.length === 0) return JSON.parse(text);
   return JSON.parse(marked, (_, value) =>
-    typeof value === "string" && value.startsWith(mark) ? BigInt(value.slice(mark.length)) : value,
+    typeof value === "string" && value.startsWith(sign) ? values[Number(value.slice(sign.length))] : value,
   );
 }
 
-function isLong(digits: string): boolean {
-  if (digits.length > 20 || /^-?0/.test(digits)) return false;
-  const value = BigInt(digits);
-  return value >= int64Min && value <= int64Max && String(Number(digits)) !== digits;
+/** The value with numbers in place of every {@link WholeFraction}: where the API has no type. */
+export function withoutFractions(value: unknown): unknown {
+  if (value instanceof WholeFraction) return value.value;
+  if (typeof value !== "object" || value === null) return value;
+  spendTime();
+  if (Array.isArray(value)) return value.map(withoutFractions);
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, withoutFractions(member)]));
 }
 
 /** The text with its parts that are no strings changed. */

@@ -146,10 +146,10 @@ function withBody(
   if (type === protobufType && base.subresource === undefined && !hasMessage(of.group, of.kind)) {
     throw unsupportedMediaType(["application/json", "application/yaml"]);
   }
-  const body = parseBody(bytes, type);
-  if (base.subresource !== undefined && base.subresource !== "status" && base.subresource !== "finalize") {
-    return { ...base, body };
-  }
+  const isWhole =
+    base.subresource === undefined || base.subresource === "status" || base.subresource === "finalize";
+  const body = parseBody(bytes, type, isWhole && of.custom === undefined);
+  if (!isWhole) return { ...base, body };
   const fields = withText(checks, bytes, type, body);
   if (of.custom !== undefined)
     return { ...base, body: decodeBody(of, base.version, body, version, fields), fields };

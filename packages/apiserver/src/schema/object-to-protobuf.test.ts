@@ -125,7 +125,7 @@ describe("objects in protobuf", () => {
     expect(lost).toEqual([
       "core.v1.PodResourceClaim.source",
       "core.v1.ServiceSpec.topologyKeys",
-      // Nobody can write it; its number is that of the member of v1beta1, which 1.20 has.
+      // No client can write it; its number is that of the member of v1beta1, which 1.20 has.
       "discovery.v1.Endpoint.deprecatedTopology",
     ]);
   });
