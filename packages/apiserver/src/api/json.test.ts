@@ -44,7 +44,7 @@ test("a mark in the text is no integer", () => {
   expect(toJson(parseJson(text))).toBe(text);
 });
 
-test("a whole number that is written as none is told apart for types of the API", () => {
+test("a whole number that is written as none is marked for types of the API", () => {
   const read = parseTypedJson('{"a":2.0,"b":[1e1,2.5,9007199254740993],"c":"2.0","d":-0.0}');
   expect(read).toEqual({
     a: new WholeFraction("2.0"),

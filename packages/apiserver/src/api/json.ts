@@ -19,7 +19,7 @@ const int64Min = -(2n ** 63n);
 const int64Max = 2n ** 63n - 1n;
 
 /**
- * As `JSON.parse`; integers of 64 bits that are none of JavaScript are a `bigint`, larger ones are rounded, as the
+ * As `JSON.parse`; integers of 64 bits that its numbers do not hold are a `bigint`, larger ones are rounded, as the
  * reference does (apimachinery util/json). @throws SyntaxError
  */
 export function parseJson(text: string): unknown {
