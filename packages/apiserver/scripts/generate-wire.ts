@@ -39,6 +39,11 @@ const groups = [
   "rbac",
   "authentication",
   "authorization",
+  "autoscaling",
+  "discovery",
+  "networking",
+  "node",
+  "scheduling",
 ];
 const facts = JSON.parse(readFileSync(new URL("./kubernetes-wire.json", import.meta.url), "utf8")) as Facts;
 const short = (name: string) =>

@@ -45,6 +45,8 @@ export interface RunApiServerOptions {
   readonly authorizationModes?: readonly AuthorizationMode[];
   /** See {@link ApiServerOptions}; here the default is true. */
   readonly serviceAccounts?: boolean;
+  /** See {@link ApiServerOptions}; false where a controller manager does that work. */
+  readonly controllers?: boolean;
   readonly limits?: Partial<RequestLimits>;
   /** See {@link ApiServerOptions}. */
   readonly workMsMax?: number;
@@ -106,6 +108,7 @@ export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions
       serviceAccountKey,
       rootCa: authority.certificate,
       serviceAccounts: options.serviceAccounts !== false,
+      controllers: options.controllers !== false,
       anonymousAuth: options.anonymousAuth === true,
       ...(options.authorizationModes === undefined ? {} : { authorizationModes: options.authorizationModes }),
       ...(options.emulatedVersion === undefined ? {} : { emulatedVersion: options.emulatedVersion }),

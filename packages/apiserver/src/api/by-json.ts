@@ -1,3 +1,5 @@
+import { toSortedJson } from "./json.ts";
+
 /**
  * A map whose keys are JSON values: two that are the same value are one key. Finding one costs no more than the value
  * is long, however many there are.
@@ -8,16 +10,16 @@ export class ByJson<V> {
   readonly #others = new Map<string, V>();
 
   get(key: unknown): V | undefined {
-    return isScalar(key) ? this.#scalars.get(key) : this.#others.get(canonical(key));
+    return isScalar(key) ? this.#scalars.get(key) : this.#others.get(toSortedJson(key));
   }
 
   has(key: unknown): boolean {
-    return isScalar(key) ? this.#scalars.has(key) : this.#others.has(canonical(key));
+    return isScalar(key) ? this.#scalars.has(key) : this.#others.has(toSortedJson(key));
   }
 
   set(key: unknown, value: V): void {
     if (isScalar(key)) this.#scalars.set(key, value);
-    else this.#others.set(canonical(key), value);
+    else this.#others.set(toSortedJson(key), value);
   }
 
   /** What the key has; what is made for it where it has nothing. */
@@ -31,16 +33,3 @@ export class ByJson<V> {
 }
 
 const isScalar = (value: unknown) => typeof value !== "object" || value === null;
-
-/** JSON with the members of objects in the order of their names. */
-function canonical(value: unknown): string {
-  return JSON.stringify(value, (_, inner: unknown) => {
-    if (isScalar(inner) || Array.isArray(inner)) return inner;
-    const object = inner as Readonly<Record<string, unknown>>;
-    return Object.fromEntries(
-      Object.keys(object)
-        .sort()
-        .map((name) => [name, object[name]]),
-    );
-  });
-}

@@ -2,6 +2,7 @@
  * The failures that clients see: meta/v1 Status bodies with the texts of Kubernetes 1.20
  * (apimachinery api/errors), thrown as {@link KubeApiError}.
  */
+
 import {
   isDeleting,
   KubeApiError,
@@ -10,6 +11,7 @@ import {
   type StatusCause,
 } from "@longshore/kube/basics";
 import { problemLengthMax, problemsMax, shownLengthMax } from "./bounded.ts";
+import { toJson } from "./json.ts";
 
 /** Names a resource in a message: `statefulsets.apps`, or `pods` for the core group. */
 export interface GroupResource {
@@ -150,7 +152,7 @@ export interface FieldProblem {
 
 /** Shows a value as the messages do: strings quoted (that there is none, too), objects as JSON; of long ones the beginning. */
 function shown(value: unknown): string {
-  const text = JSON.stringify(value ?? "null");
+  const text = toJson(value ?? "null");
   return text.length <= shownLengthMax ? text : `${text.slice(0, shownLengthMax)}…`;
 }
 

@@ -83,6 +83,8 @@ export interface Kind {
   readonly statusKeepsMetadata?: boolean;
   /** `metadata.generation` counts the changes of the spec. */
   readonly countsGenerations?: boolean;
+  /** Finalizers need no prefix: the reference checks the metadata of the kind by the rules of all APIs alone. */
+  readonly anyFinalizers?: boolean;
   /** An update must name the version it builds on. */
   readonly updateNeedsVersion?: boolean;
   /** An update of an object that does not exist makes it. */

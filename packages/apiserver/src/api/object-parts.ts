@@ -3,7 +3,9 @@
  * and lists and events are built from them. Kind and version are not part of the bytes: a list omits
  * them, and another API version has another value.
  */
+
 import type { KubeObject } from "@longshore/kube";
+import { toJson } from "./json.ts";
 
 const bodies = new WeakMap<object, Buffer>();
 
@@ -12,7 +14,7 @@ export function bodyBytes(object: KubeObject): Buffer {
   let bytes = bodies.get(object);
   if (bytes === undefined) {
     const { kind: _k, apiVersion: _a, ...rest } = object;
-    bytes = Buffer.from(JSON.stringify(rest));
+    bytes = Buffer.from(toJson(rest));
     // What is not frozen may still change.
     if (Object.isFrozen(object)) bodies.set(object, bytes);
   }

@@ -1,5 +1,7 @@
 /** What is wrong with an applied configuration: members and types that are not the kind's, items that are there twice. */
+
 import type { FieldType, ListType } from "../api/field-type.ts";
+import { isNumber, toJson } from "../api/json.ts";
 import { itemElement, memberElement, NoPath, type PathElement, shownElement } from "./path-element.ts";
 import { deduced, isObject, type Json } from "./type-steps.ts";
 
@@ -83,11 +85,11 @@ function accepts(what: keyof typeof wanted, value: unknown): boolean {
       return typeof value !== "object";
     case "integer":
     case "number":
-      return typeof value === "number";
+      return isNumber(value);
     default:
       return typeof value === what;
   }
 }
 
 const shownValue = (value: unknown) =>
-  typeof value === "object" ? (Array.isArray(value) ? "a list" : "a map") : JSON.stringify(value);
+  typeof value === "object" ? (Array.isArray(value) ? "a list" : "a map") : toJson(value);

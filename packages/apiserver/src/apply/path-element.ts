@@ -3,7 +3,9 @@
  * found by its keys, `v:…` for an item that is a value, `i:0` for one found by its place. The text is canonical, so
  * that two parts are the same when their texts are (sigs.k8s.io/structured-merge-diff, fieldpath/serialize-pe.go).
  */
+
 import type { ListType } from "../api/field-type.ts";
+import { isNumber, parseJson, toJson } from "../api/json.ts";
 
 /** The text of a part; see the file's header. */
 export type PathElement = string;
@@ -11,7 +13,7 @@ export type PathElement = string;
 /** The part for a member, by its name. */
 export const memberElement = (name: string): PathElement => `f:${name}`;
 /** The part for an item that is a value. */
-export const valueElement = (value: unknown): PathElement => `v:${JSON.stringify(value)}`;
+export const valueElement = (value: unknown): PathElement => `v:${toJson(value)}`;
 /** The part for an item found by its place, from 0. */
 export const indexElement = (index: number): PathElement => `i:${index}`;
 
@@ -26,7 +28,7 @@ export class NoPath extends Error {
 }
 
 const isScalar = (value: unknown) =>
-  typeof value === "string" || typeof value === "number" || typeof value === "boolean" || value === null;
+  typeof value === "string" || isNumber(value) || typeof value === "boolean" || value === null;
 
 /** The part that leads to an item of the list. @throws NoPath */
 export function itemElement(list: ListType, item: unknown, index: number): PathElement {
@@ -54,7 +56,7 @@ function keyElement({ keys, keyDefaults }: ListType, item: Readonly<Record<strin
     const value = item[key] ?? keyDefaults[key];
     // A key without a value is no part of the path, but not all may be without.
     if (value === undefined) continue;
-    text += `${text === "" ? "" : ","}${JSON.stringify(key)}:${JSON.stringify(value)}`;
+    text += `${text === "" ? "" : ","}${JSON.stringify(key)}:${toJson(value)}`;
   }
   if (text === "") {
     const names = keys.map((key) => JSON.stringify(key)).join(", ");
@@ -92,7 +94,7 @@ export function readElement(text: string): PathElement | undefined {
       if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
       const fields = value as Readonly<Record<string, unknown>>;
       const names = Object.keys(fields).sort();
-      return `k:{${names.map((name) => `${JSON.stringify(name)}:${JSON.stringify(fields[name])}`).join(",")}}`;
+      return `k:{${names.map((name) => `${JSON.stringify(name)}:${toJson(fields[name])}`).join(",")}}`;
     }
     default:
       return undefined;
@@ -101,7 +103,7 @@ export function readElement(text: string): PathElement | undefined {
 
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    return parseJson(text);
   } catch {
     return undefined;
   }
@@ -118,8 +120,8 @@ export function shownElement(element: PathElement): string {
     case "v:":
       return `[=${rest}]`;
     default: {
-      const fields = Object.entries(JSON.parse(rest) as Record<string, unknown>);
-      return `[${fields.map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(",")}]`;
+      const fields = Object.entries(parseJson(rest) as Record<string, unknown>);
+      return `[${fields.map(([name, value]) => `${name}=${toJson(value)}`).join(",")}]`;
     }
   }
 }
@@ -136,11 +138,11 @@ export function compareElements(a: PathElement, b: PathElement): number {
     case "i":
       return Number(a.slice(2)) - Number(b.slice(2));
     case "v":
-      return compareValues(JSON.parse(a.slice(2)), JSON.parse(b.slice(2)));
+      return compareValues(parseJson(a.slice(2)), parseJson(b.slice(2)));
     default:
       return compareFields(
-        Object.entries(JSON.parse(a.slice(2)) as Record<string, unknown>),
-        Object.entries(JSON.parse(b.slice(2)) as Record<string, unknown>),
+        Object.entries(parseJson(a.slice(2)) as Record<string, unknown>),
+        Object.entries(parseJson(b.slice(2)) as Record<string, unknown>),
       );
   }
 }
@@ -160,11 +162,12 @@ function compareFields(a: Fields, b: Fields): number {
   }
 }
 
-const kinds = ["number", "string", "boolean"];
+/** Numbers, then texts, then truth values. */
+const rankOf = (value: unknown) => (isNumber(value) ? 0 : typeof value === "string" ? 1 : 2);
 
 function compareValues(a: unknown, b: unknown): number {
-  const byKind = kinds.indexOf(typeof a) - kinds.indexOf(typeof b);
+  const byKind = rankOf(a) - rankOf(b);
   if (byKind !== 0) return byKind;
-  if (typeof a === "number") return a - (b as number);
+  if (isNumber(a) && isNumber(b)) return a < b ? -1 : a > b ? 1 : 0;
   return compareTexts(String(a), String(b));
 }

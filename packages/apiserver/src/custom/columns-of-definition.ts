@@ -1,5 +1,7 @@
 /** The columns of tables of custom resources (apiextensions-apiserver registry/customresource/tableconvertor). */
+
 import type { Column } from "../api/column.ts";
+import { isNumber, toJson } from "../api/json.ts";
 import { age, nameColumn } from "../tables/column.ts";
 import type { PrinterColumn } from "./definition.ts";
 import { firstValueAt } from "./json-path.ts";
@@ -35,15 +37,15 @@ function cellOf(type: string, value: unknown, now: Date): unknown {
   if (value === undefined || value === null) return null;
   switch (type) {
     case "integer":
-      return typeof value === "number" ? Math.trunc(value) : null;
+      return typeof value === "bigint" ? value : typeof value === "number" ? Math.trunc(value) : null;
     case "number":
-      return typeof value === "number" ? value : null;
+      return isNumber(value) ? value : null;
     case "boolean":
       return typeof value === "boolean" ? value : null;
     case "date":
       if (typeof value !== "string") return null;
       return Number.isNaN(Date.parse(value)) ? "<invalid>" : age(value, now);
     default:
-      return typeof value === "object" ? JSON.stringify(value) : String(value);
+      return typeof value === "object" ? toJson(value) : String(value);
   }
 }

@@ -53,6 +53,7 @@ export function customKind(definition: StoredDefinition, emulated: EmulatedVersi
     statusKeepsMetadata: true,
     countsGenerations: true,
     updateNeedsVersion: true,
+    anyFinalizers: true,
   };
   for (const version of served) kinds.set(version.name, kindOfVersion(base, version, emulated));
   return kinds.get(first);

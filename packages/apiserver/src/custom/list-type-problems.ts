@@ -1,9 +1,10 @@
 /** Items that a list must not have twice: those of sets and maps (apiextensions-apiserver schema/listtype). */
+
 import type { CustomSchema } from "../api/custom-schema.ts";
 import { duplicateValue, type FieldProblem } from "../api/errors.ts";
+import { toSortedJson } from "../api/json.ts";
 import { addProblems, memberPath, pathWithin } from "./add-problems.ts";
 import { own } from "./prune.ts";
-import { canonical } from "./validate-value.ts";
 
 /** Problems of all lists in the value. Pure. */
 export function listTypeProblems(value: unknown, schema: CustomSchema | undefined, at = ""): FieldProblem[] {
@@ -39,7 +40,7 @@ function* duplicates(list: readonly unknown[], schema: CustomSchema, at: string)
   const reported = new Set<string>();
   for (const [i, item] of list.entries()) {
     const shown = type === "set" ? item : keysOf(item, schema);
-    const key = canonical(shown);
+    const key = toSortedJson(shown);
     if (seen.has(key) && !reported.has(key)) {
       reported.add(key);
       yield duplicateValue(pathWithin(at, `[${i}]`), shown);

@@ -4,6 +4,7 @@
  */
 import type { CustomSchema, ValidationRule } from "../api/custom-schema.ts";
 import { type FieldProblem, forbiddenValue, invalidValue, requiredValue } from "../api/errors.ts";
+import { toJson } from "../api/json.ts";
 import { spendTime } from "../api/work-time.ts";
 import { memberPath, pathWithin } from "./add-problems.ts";
 import { CostMeter, callCostMax, objectCostMax } from "./cel-cost.ts";
@@ -128,7 +129,7 @@ class Rules {
       case "FieldValueRequired":
         return requiredValue(where, message);
       case "FieldValueDuplicate":
-        return { reason: rule.reason, message: `Duplicate value: ${JSON.stringify(shown)}`, field: where };
+        return { reason: rule.reason, message: `Duplicate value: ${toJson(shown)}`, field: where };
       default:
         return invalidValue(where, shown, message);
     }

@@ -2,11 +2,12 @@
  * Ratcheting: an update may keep invalid values that it does not change (KEP-4008; from 1.30 on). This applies only to
  * rules for single values: violations of rules that combine members are always reported.
  */
+
 import type { CustomSchema } from "../api/custom-schema.ts";
 import type { FieldProblem } from "../api/errors.ts";
+import { toSortedJson } from "../api/json.ts";
 import { isWhole } from "./add-problems.ts";
 import { keysOf } from "./list-type-problems.ts";
-import { canonical } from "./validate-value.ts";
 
 /** The problems without those at values that are as they were. Pure. */
 export function unchangedProblems(
@@ -82,13 +83,13 @@ export class Correlation {
     if (items === undefined) {
       const byKeys = new Map<string, unknown>();
       for (const one of old) {
-        const keys = canonical(keysOf(one, schema));
+        const keys = toSortedJson(keysOf(one, schema));
         if (!byKeys.has(keys)) byKeys.set(keys, one);
       }
       items = byKeys;
       this.#items.set(old, items);
     }
-    return items.get(canonical(keysOf(item, schema)));
+    return items.get(toSortedJson(keysOf(item, schema)));
   }
 
   /** True when the value at the path is what it was there. */

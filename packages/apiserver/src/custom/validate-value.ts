@@ -3,8 +3,10 @@
  * validation/validate, apiextensions-apiserver pkg/apiserver/validation). The checks run in the reference's order:
  * type, combinations, then what belongs to the value's own type, then the list of known values, then members.
  */
+
 import type { CustomSchema } from "../api/custom-schema.ts";
 import { type FieldProblem, invalidValue, requiredValue, unsupportedValue } from "../api/errors.ts";
+import { isNumber, toJson, toSortedJson } from "../api/json.ts";
 import { spendTime } from "../api/work-time.ts";
 import { addProblems, memberPath, pathWithin } from "./add-problems.ts";
 import { hasFormat } from "./formats.ts";
@@ -94,8 +96,7 @@ class Validation {
     if (value !== null) {
       this.#combinations(value, schema, at, result);
       if (typeof value === "string") this.#text(value, schema, at, add);
-      else if (typeof value === "number")
-        for (const problem of numberProblems(value, schema, at)) add(problem);
+      else if (isNumber(value)) for (const problem of numberProblems(value, schema, at)) add(problem);
       else if (Array.isArray(value)) this.#list(value, schema, at, result);
     }
     if (schema.enum !== undefined) {
@@ -300,11 +301,11 @@ function knownValues(values: readonly unknown[]): KnownValues {
 
 /** The same for values that are the same JSON, and for no others. */
 function enumKey(value: unknown): unknown {
-  return typeof value === "number" || typeof value === "boolean" ? value : canonical(value);
+  return isNumber(value) || typeof value === "boolean" ? value : toSortedJson(value);
 }
 
 function enumText(value: unknown): string {
-  return typeof value === "string" ? value : JSON.stringify(value);
+  return typeof value === "string" ? value : toJson(value);
 }
 
 function tooLong(at: string, most: number): FieldProblem {
@@ -320,14 +321,16 @@ function tooMany(at: string, count: number, most: number): FieldProblem {
 }
 
 function* numberProblems(
-  value: number,
+  value: number | bigint,
   schema: CustomSchema,
   at: string,
 ): Iterable<FieldProblem | undefined> {
   const { multipleOf, maximum, exclusiveMaximum, minimum, exclusiveMinimum, format } = schema;
   const problem = (why: string) => invalidValue(at, value, `${inBody(at)} ${why}`);
   if (multipleOf !== undefined) {
-    yield isMultiple(value, multipleOf) ? undefined : problem(`should be a multiple of ${multipleOf}`);
+    yield isMultiple(Number(value), multipleOf)
+      ? undefined
+      : problem(`should be a multiple of ${multipleOf}`);
   }
   if (maximum !== undefined) {
     if (exclusiveMaximum === true)
@@ -339,7 +342,7 @@ function* numberProblems(
       yield value > minimum ? undefined : problem(`should be greater than ${minimum}`);
     else yield value >= minimum ? undefined : problem(`should be greater than or equal to ${minimum}`);
   }
-  if (format === "int32" && Number.isInteger(value) && (value > 2147483647 || value < -2147483648)) {
+  if (format === "int32" && typeOf(value) === "integer" && (value > 2147483647 || value < -2147483648)) {
     yield problem(`must be of type int32: ${value}`);
   }
 }
@@ -361,20 +364,11 @@ function lengthOf(text: string): number {
 function hasDuplicates(list: readonly unknown[]): boolean {
   const seen = new Set<string>();
   for (const item of list) {
-    const key = canonical(item);
+    const key = toSortedJson(item);
     if (seen.has(key)) return true;
     seen.add(key);
   }
   return false;
-}
-
-/** JSON in which the order of members does not show. */
-export function canonical(value: unknown): string {
-  return JSON.stringify(value, (_key, member) =>
-    typeof member === "object" && member !== null && !Array.isArray(member)
-      ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : member,
-  );
 }
 
 /** The type of a value as JSON schemas name it. */
@@ -382,5 +376,5 @@ export function typeOf(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "array";
   if (typeof value === "number") return Number.isInteger(value) ? "integer" : "number";
-  return typeof value;
+  return typeof value === "bigint" ? "integer" : typeof value;
 }

@@ -2,8 +2,10 @@
  * Fills in the defaults of a structural schema, on every write and every read (apiextensions-apiserver
  * schema/defaulting). A null where the schema allows none counts as not given.
  */
+
 import type { CustomSchema } from "../api/custom-schema.ts";
 import { apiError } from "../api/errors.ts";
+import { toJson } from "../api/json.ts";
 import { spendTime } from "../api/work-time.ts";
 import { mapList, mapObject, own } from "./prune.ts";
 
@@ -33,7 +35,7 @@ function defaultOf(schema: CustomSchema): Default {
   let known = ofSchemas.get(schema);
   if (known === undefined) {
     const value = withDefaults(schema.default, schema);
-    known = { value, length: JSON.stringify(value).length };
+    known = { value, length: toJson(value).length };
     ofSchemas.set(schema, known);
   }
   return known;

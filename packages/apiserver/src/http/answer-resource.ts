@@ -1,15 +1,18 @@
 /** Takes a request for a resource to the registry: its verb, its body, and the form of the answer. */
+
 import { KubeApiError, type KubeObject } from "@longshore/kube/basics";
 import type { RuntimeEnv } from "@longshore/runtime";
 import type { ApiQuery, ApiRequest, PatchType, UserInfo, Verb } from "../api/api-request.ts";
 import { excessOf } from "../api/bounded.ts";
 import { apiError, badRequest, unsupportedMediaType } from "../api/errors.ts";
 import type { FieldChecks } from "../api/field-checks.ts";
+import { parseJson } from "../api/json.ts";
 import type { Kind } from "../api/kind.ts";
 import type { ApiServer } from "../api-server.ts";
 import { customPatchTypes } from "../registry/custom-body.ts";
 import { decodeObject } from "../schema/decode-object.ts";
 import { hasMessage } from "../schema/message-fields.ts";
+import { protobufType } from "../schema/object-to-protobuf.ts";
 import { fieldProblem, unknownFields } from "../schema/unknown-fields.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import { header, type Request, type Response } from "./exchange.ts";
@@ -140,10 +143,13 @@ function withBody(
       throw apiError(500, "", `cannot read the DeleteOptions: ${(error as Error).message}`);
     }
   }
-  const body = parseBody(bytes, type);
-  if (base.subresource !== undefined && base.subresource !== "status" && base.subresource !== "finalize") {
-    return { ...base, body };
+  if (type === protobufType && base.subresource === undefined && !hasMessage(of.group, of.kind)) {
+    throw unsupportedMediaType(["application/json", "application/yaml"]);
   }
+  const isWhole =
+    base.subresource === undefined || base.subresource === "status" || base.subresource === "finalize";
+  const body = parseBody(bytes, type, isWhole && of.custom === undefined);
+  if (!isWhole) return { ...base, body };
   const fields = withText(checks, bytes, type, body);
   if (of.custom !== undefined)
     return { ...base, body: decodeBody(of, base.version, body, version, fields), fields };
@@ -162,7 +168,7 @@ const isWrite = (verb: Verb) => verb === "create" || verb === "update" || verb =
 function parsePatch(bytes: Buffer, type: PatchType): unknown {
   let patch: unknown;
   try {
-    patch = JSON.parse(bytes.toString("utf8"));
+    patch = parseJson(bytes.toString("utf8"));
   } catch (error) {
     const why = `the patch is not JSON: ${(error as Error).message}`;
     throw type === "json" ? badRequest(why) : apiError(500, "", why);

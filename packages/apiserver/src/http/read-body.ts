@@ -1,11 +1,13 @@
 /** Reads request bodies: bounded, then decoded. */
+
 import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
 import { excessOf } from "../api/bounded.ts";
 import { apiError, badRequest, unsupportedMediaType } from "../api/errors.ts";
+import { parseJson, parseTypedJson } from "../api/json.ts";
 import { objectFromProtobuf } from "../schema/object-from-protobuf.ts";
 import { duplicateFields } from "../schema/unknown-fields.ts";
-import { yaml } from "./yaml.ts";
+import { readingSchema, yaml } from "./yaml.ts";
 
 /** Longest body in bytes (apiserver MaxRequestBodyBytes). */
 export const bodyBytesMax = 3 * 1024 * 1024;
@@ -36,22 +38,25 @@ function tooLarge(): Error {
   return apiError(413, "RequestEntityTooLarge", `Request entity too large: limit is ${bodyBytesMax}`);
 }
 
-/** The value that a body of this content type holds. @throws KubeApiError 400 or 415 */
-export function parseBody(body: Buffer, contentType: string): unknown {
-  const value = parse(body, contentType);
+/**
+ * The value that a body of this content type holds.
+ * @param typed it is to be read as a type of the API, which may refuse a `WholeFraction`
+ * @throws KubeApiError 400 or 415
+ */
+export function parseBody(body: Buffer, contentType: string, typed = false): unknown {
+  const value = parse(body, contentType, typed);
   const excess = excessOf(value);
   if (excess !== undefined) throw badRequest(`the body of the request cannot be read: ${excess}`);
   return value;
 }
 
-function parse(body: Buffer, contentType: string): unknown {
+function parse(body: Buffer, contentType: string, typed: boolean): unknown {
   if (contentType === "application/vnd.kubernetes.protobuf") return objectFromProtobuf(body);
   const text = body.toString("utf8");
   if (contentType === "application/yaml") {
-    const { load, JSON_SCHEMA } = yaml();
     try {
       // A member that is there twice is no error: the last one counts, as in JSON.
-      return load(text, { schema: JSON_SCHEMA, json: true });
+      return yaml().load(text, { schema: readingSchema(), json: true });
     } catch (error) {
       throw badRequest(`the body is not YAML: ${(error as Error).message.split("\n")[0]}`);
     }
@@ -64,7 +69,7 @@ function parse(body: Buffer, contentType: string): unknown {
     ]);
   }
   try {
-    return JSON.parse(text);
+    return typed ? parseTypedJson(text) : parseJson(text);
   } catch (error) {
     throw badRequest(`the body of the request is not JSON: ${(error as Error).message}`);
   }

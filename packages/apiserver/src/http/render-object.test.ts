@@ -6,7 +6,8 @@ import { humanDuration } from "../tables/human-duration.ts";
 import { columnsOf } from "../tables/index.ts";
 import { emulatedVersion } from "../versions/emulated-version.ts";
 import { negotiate } from "./negotiate.ts";
-import { type Rendered, renderList, renderObject, toYaml } from "./render-object.ts";
+import { type Rendered, renderList, renderObject } from "./render-object.ts";
+import { toYaml } from "./yaml.ts";
 
 const now = new Date("2026-01-01T01:00:00Z");
 const emulated = emulatedVersion();

@@ -1,7 +1,9 @@
 /** Turns the registry's answers into the bytes of a response. */
+
 import type { KubeObject, Stored } from "@longshore/kube";
 import type { ListAnswer, WatchItem } from "../api/api-request.ts";
 import { badRequest } from "../api/errors.ts";
+import { toJson } from "../api/json.ts";
 import { bodyBytes, objectParts } from "../api/object-parts.ts";
 import { hasMessage } from "../schema/message-fields.ts";
 import {
@@ -15,7 +17,7 @@ import {
 import type { AnswerForm } from "./negotiate.ts";
 import { apiVersionOf, inVersion, type RenderContext } from "./render-context.ts";
 import { metaVersion, partial, tableOf, tableParts } from "./table-parts.ts";
-import { yaml } from "./yaml.ts";
+import { toYaml } from "./yaml.ts";
 
 /** An answer on its way: pieces that are made as they are taken. */
 export interface Rendered {
@@ -34,7 +36,7 @@ function objectBytes(object: KubeObject, context: RenderContext): readonly Uint8
 }
 
 function jsonBytes(value: unknown): Buffer {
-  return Buffer.from(JSON.stringify(value));
+  return Buffer.from(toJson(value));
 }
 
 /** One object (or Status) as the client wants it. */
@@ -130,10 +132,14 @@ function* yamlList(list: ListHead, items: readonly Stored[], context: RenderCont
 }
 
 /** Its length is part of its head, so all items are written before the first byte can go out. */
-function protobufList(list: ListHead, items: readonly Stored[], { kind, form }: RenderContext): Uint8Array[] {
+function protobufList(
+  list: ListHead,
+  items: readonly Stored[],
+  { kind, form, version }: RenderContext,
+): Uint8Array[] {
   const messages = items.map((item) =>
     form.as === undefined
-      ? messageBytes(kind.group, kind.kind, item)
+      ? messageBytes(kind.group, kind.kind, item, version)
       : messageBytes("meta.k8s.io", "PartialObjectMetadata", item),
   );
   const parts = messages.flatMap((message) => [itemHead(message.length), message]);
@@ -182,9 +188,4 @@ export function bookmarkObject(item: WatchItem & { type: "BOOKMARK" }, context: 
     ...(item.initialEventsEnd === true ? { annotations } : {}),
   } as never;
   return { kind: context.kind.kind, apiVersion: apiVersionOf(context), metadata };
-}
-
-/** JSON text as YAML, members in order of their names, as the real server writes it. */
-export function toYaml(json: string): string {
-  return yaml().dump(JSON.parse(json), { sortKeys: true, noRefs: true, lineWidth: -1, quoteStyle: "double" });
 }

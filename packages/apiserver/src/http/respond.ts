@@ -9,7 +9,8 @@ import { objectToProtobuf, protobufType } from "../schema/object-to-protobuf.ts"
 import { chunkBytes, inChunks } from "./chunks.ts";
 import { header, type Request, type Response } from "./exchange.ts";
 import { type AnswerForm, negotiate } from "./negotiate.ts";
-import { type Rendered, toYaml } from "./render-object.ts";
+import type { Rendered } from "./render-object.ts";
+import { toYaml } from "./yaml.ts";
 
 /** Answers shorter than this are not compressed (apiserver endpoints/handlers/responsewriters). */
 const gzipBytesMin = 128 * 1024;

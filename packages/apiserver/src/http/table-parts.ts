@@ -1,7 +1,9 @@
 /** Answers as tables, as `kubectl get` shows them. */
+
 import type { KubeObject, Stored } from "@longshore/kube";
 import type { Column } from "../api/column.ts";
 import { badRequest } from "../api/errors.ts";
+import { toJson } from "../api/json.ts";
 import { columnsOf, descriptionOf, podConditions } from "../tables/index.ts";
 import type { AnswerForm } from "./negotiate.ts";
 import { inVersion, type RenderContext } from "./render-context.ts";
@@ -35,7 +37,7 @@ export function tableParts(
     yield Buffer.from(`${head.slice(0, -1)},"rows":[`);
     let separator = "";
     for (const object of objects) {
-      yield Buffer.from(`${separator}${JSON.stringify(rowOf(object, columns, context))}`);
+      yield Buffer.from(`${separator}${toJson(rowOf(object, columns, context))}`);
       separator = ",";
     }
     yield Buffer.from("]}");

@@ -5,7 +5,9 @@
  * A patch costs time in proportion to the document and to itself, not to the one times the other: see
  * working-container.ts. What it copies is bounded in sum.
  */
+
 import { apiError, badRequest } from "../api/errors.ts";
+import { toJson } from "../api/json.ts";
 import { spendTime } from "../api/work-time.ts";
 import {
   type Container,
@@ -137,7 +139,7 @@ class Document {
   #copyOf(value: unknown): unknown {
     const copy = shallowEnough(value);
     if (copy === null) return copy;
-    this.#copiedBytes += Buffer.byteLength(JSON.stringify(copy));
+    this.#copiedBytes += Buffer.byteLength(toJson(copy));
     if (this.#copiedBytes <= copiedBytesMax) return copy;
     throw new Inapplicable(
       `Unable to complete the copy, the accumulated size increase of copy is ${this.#copiedBytes}, exceeding the limit ${copiedBytesMax}`,

@@ -3,8 +3,10 @@
  * are merged by a key, with the directives `$patch`, `$retainKeys`, `$deleteFromPrimitiveList/…`
  * and `$setElementOrder/…` (apimachinery util/strategicpatch; design proposal "strategic merge patch").
  */
+
 import { ByJson } from "../api/by-json.ts";
 import { apiError, badRequest } from "../api/errors.ts";
+import { toJson } from "../api/json.ts";
 import { ownMember, setMember } from "../api/set-member.ts";
 import { spendTime } from "../api/work-time.ts";
 import { mergeRules } from "../schema/merge-rules.ts";
@@ -169,7 +171,7 @@ function mergeItems(
     if (!isMap(item)) throw badRequest(`a list merged by ${mergeKey} holds objects only`);
     const key = item[mergeKey];
     if (key === undefined) {
-      throw badRequest(`map: ${JSON.stringify(item)} does not contain declared merge key: ${mergeKey}`);
+      throw badRequest(`map: ${toJson(item)} does not contain declared merge key: ${mergeKey}`);
     }
     const at = places.get(key)?.at(-1);
     if (item.$patch === "delete") {

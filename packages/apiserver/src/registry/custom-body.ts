@@ -1,6 +1,8 @@
 /** Custom resources as clients send them: looked at by the schema of their version, and brought into its shape. */
+
 import type { KubeObject } from "@longshore/kube";
 import { apiError, badRequest, invalid, invalidValue } from "../api/errors.ts";
+import { toJson } from "../api/json.ts";
 import { storedApiVersion } from "../api/kind.ts";
 import { ownWithNulls } from "../api/own.ts";
 import { fieldProblem } from "../schema/unknown-fields.ts";
@@ -22,7 +24,7 @@ export function customBody(request: KindRequest, body: KubeObject): KubeObject {
     const given = body[key] ?? (request.fromWire === true ? undefined : key === "kind" ? of.kind : expected);
     if (typeof given !== "string" || given === "") {
       const name = key === "kind" ? "Kind" : "apiVersion";
-      throw badRequest(`Object '${name}' is missing in '${JSON.stringify(body)}'`);
+      throw badRequest(`Object '${name}' is missing in '${toJson(body)}'`);
     }
   }
   const { apiVersion = expected, kind = of.kind } = body;

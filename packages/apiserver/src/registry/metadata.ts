@@ -32,9 +32,16 @@ export function metadataForCreate(
   given: ObjectMeta | undefined,
   namespace: string | undefined,
   env: { readonly clock: Clock; readonly random: Random },
+  isDryRun = false,
 ): ObjectMeta {
   const meta: Meta = { ...given };
-  if (meta.resourceVersion !== undefined && meta.resourceVersion !== "" && meta.resourceVersion !== "0") {
+  // Only the store objects to it, which a dry run does not reach.
+  if (
+    !isDryRun &&
+    meta.resourceVersion !== undefined &&
+    meta.resourceVersion !== "" &&
+    meta.resourceVersion !== "0"
+  ) {
     throw apiError(500, "", "resourceVersion should not be set on objects to be created");
   }
   if (kind.namespaced) meta.namespace = namespaceOf(given, namespace);
@@ -98,6 +105,8 @@ function withoutEmpty(meta: Meta): ObjectMeta {
     if (value === null || (value !== undefined && Object.keys(value).length === 0)) delete meta[key];
   }
   if (meta.generateName === "") delete meta.generateName;
+  const { ownerReferences = [] } = meta;
+  if (ownerReferences.length > 1) meta.ownerReferences = withoutRepeated(ownerReferences);
   return meta;
 }
 
@@ -147,22 +156,29 @@ export function metadataProblems(kind: Kind, meta: ObjectMeta): FieldProblem[] {
     const message = `Too long: must have at most ${annotationBytesMax} bytes`;
     problems.push({ reason: "FieldValueTooLong", message, field: `${at}.annotations` });
   }
-  for (const [i, owner] of (meta.ownerReferences ?? []).entries()) {
+  for (const owner of meta.ownerReferences ?? []) {
     spendTime();
     if (problems.length > problemsMax) break;
-    problems.push(...ownerProblems(owner, `${at}.ownerReferences[${i}]`));
+    problems.push(...ownerProblems(owner, `${at}.ownerReferences`));
   }
+  problems.push(...controllerProblems(meta.ownerReferences ?? [], `${at}.ownerReferences`));
   for (const [i, finalizer] of (meta.finalizers ?? []).entries()) {
     spendTime();
     if (problems.length > problemsMax) break;
-    problems.push(...finalizerProblems(finalizer, `${at}.finalizers[${i}]`, `${at}.finalizers`));
+    const item = kind.anyFinalizers === true ? undefined : `${at}.finalizers[${i}]`;
+    problems.push(...finalizerProblems(finalizer, item, `${at}.finalizers`));
+  }
+  if (meta.finalizers?.includes("orphan") && meta.finalizers.includes("foregroundDeletion")) {
+    const why = "finalizer orphan and foregroundDeletion cannot be both set";
+    problems.push(invalidValue(`${at}.finalizers`, meta.finalizers, why));
   }
   return problems;
 }
 
-function finalizerProblems(finalizer: string, at: string, list: string): FieldProblem[] {
+/** @param at where it must be qualified or known; undefined where any name will do */
+function finalizerProblems(finalizer: string, at: string | undefined, list: string): FieldProblem[] {
   const problems = qualifiedNameProblems(finalizer).map((why) => invalidValue(list, finalizer, why));
-  if (!finalizer.includes("/") && !plainFinalizers.has(finalizer)) {
+  if (at !== undefined && !finalizer.includes("/") && !plainFinalizers.has(finalizer)) {
     const why = "name is neither a standard finalizer name nor is it fully qualified";
     problems.push(invalidValue(at, finalizer, why));
   }
@@ -176,12 +192,33 @@ export function namespaceFinalizerProblems(finalizers: readonly string[], at: st
 
 function ownerProblems(owner: OwnerReference, at: string): FieldProblem[] {
   const problems: FieldProblem[] = [];
-  if (!owner.apiVersion)
+  const [group = "", version, ...more] = (owner.apiVersion ?? "").split("/", 3);
+  // What does not parse has no version.
+  if ((version ?? group) === "" || more.length > 0)
     problems.push(invalidValue(`${at}.apiVersion`, owner.apiVersion ?? "", "version must not be empty"));
   if (!owner.kind) problems.push(invalidValue(`${at}.kind`, owner.kind ?? "", "kind must not be empty"));
   if (!owner.name) problems.push(invalidValue(`${at}.name`, owner.name ?? "", "name must not be empty"));
   if (!owner.uid) problems.push(invalidValue(`${at}.uid`, owner.uid ?? "", "uid must not be empty"));
+  if (owner.kind === "Event" && owner.apiVersion === "v1")
+    problems.push(invalidValue(at, owner, "/v1, Kind=Event is disallowed from being an owner"));
   return problems;
+}
+
+/** At most one owner controls an object. */
+function controllerProblems(owners: readonly OwnerReference[], at: string): FieldProblem[] {
+  const [first, second] = owners.filter(({ controller }) => controller === true);
+  if (first === undefined || second === undefined) return [];
+  const why = `Only one reference can have Controller set to true. Found "true" in references for ${first.name} and ${second.name}`;
+  return [invalidValue(at, owners, why)];
+}
+
+/** One reference for each owner (apiserver handlers dedupOwnerReferences, from 1.20 on). */
+function withoutRepeated(owners: readonly OwnerReference[]): OwnerReference[] {
+  const seen = new Set<string>();
+  return owners.filter(({ uid }) => {
+    spendTime();
+    return !seen.has(uid) && seen.add(uid);
+  });
 }
 
 function nameProblems(kind: Kind, name: string): string[] {

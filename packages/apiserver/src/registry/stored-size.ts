@@ -1,7 +1,9 @@
 /** How much room an object takes in the store: as much as etcd takes in one request, and no more. */
+
 import type { KubeObject } from "@longshore/kube";
 import type { ApiRequest } from "../api/api-request.ts";
 import { apiError } from "../api/errors.ts";
+import { toJson } from "../api/json.ts";
 import type { Kind } from "../api/kind.ts";
 import { spendTime } from "../api/work-time.ts";
 import { hasMessage } from "../schema/message-fields.ts";
@@ -44,7 +46,7 @@ export function excessiveBytes(of: Kind, object: KubeObject): number | undefined
 
 /** How many bytes the reference stores: of built-in kinds in protobuf, of custom resources in JSON. */
 function storedBytes(of: Kind, object: KubeObject): number {
-  const json = Buffer.byteLength(JSON.stringify(object));
+  const json = Buffer.byteLength(toJson(object));
   // Protobuf is not longer than JSON, which has the names of all members.
   if (json <= storedBytesMax || of.custom !== undefined || !hasMessage(of.group, of.kind)) return json;
   return messageBytes(of.group, of.kind, object).length;

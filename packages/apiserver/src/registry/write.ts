@@ -66,7 +66,7 @@ export function createObject(context: RegistryContext, request: KindRequest): Ob
   const metadata = withFreeName(
     context,
     request,
-    metadataForCreate(of, given.metadata, request.namespace, context),
+    metadataForCreate(of, given.metadata, request.namespace, context, isDryRun(request)),
     given,
   );
   let object: KubeObject = { ...given, apiVersion: storedApiVersion(of), kind: of.kind, metadata };
@@ -351,6 +351,10 @@ function checkPreconditions(request: KindRequest, old: Stored, given: KubeObject
         ],
       },
     );
+  }
+  if (!/^\d+$/.test(resourceVersion)) {
+    const why = `strconv.ParseUint: parsing ${JSON.stringify(resourceVersion)}: invalid syntax`;
+    throw apiError(500, "", why);
   }
   if (resourceVersion !== old.metadata.resourceVersion) throw conflict(groupResource(of), old.metadata.name);
 }

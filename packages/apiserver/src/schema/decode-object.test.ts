@@ -69,6 +69,29 @@ describe("reading an object", () => {
     ["what is no time", "", "Pod", { metadata: { deletionTimestamp: "now" } }, /RFC 3339/],
     ["a list as an object", "", "Pod", [], /Pod: expected an object, got a list/],
     ["a text as an object", "", "Pod", "pod", /Pod: expected an object, got a string/],
+    ["what is no base64", "", "Secret", { data: { a: "YQ" } }, /Secret\.data\.a: the text is no base64/],
+    [
+      "a day that is none",
+      "",
+      "Pod",
+      { metadata: { deletionTimestamp: "2020-02-30T00:00:00Z" } },
+      /RFC 3339/,
+    ],
+    [
+      "a microtime without its microseconds",
+      "coordination.k8s.io",
+      "Lease",
+      { spec: { renewTime: "2020-01-01T00:00:00Z" } },
+      /05\.000000Z/,
+    ],
+    [
+      "an integer beyond its type",
+      "apps",
+      "Deployment",
+      { spec: { replicas: 2 ** 31 } },
+      /spec\.replicas: .*32 bits/,
+    ],
+    ["a port beyond its type", "", "Service", { spec: { ports: [{ targetPort: 2 ** 31 }] } }, /32 bits/],
   ])("refuses %s, naming the member", (_name, group, kind, value, message) => {
     const attempt = () => decodeObject(group, kind, value);
     expect(attempt).toThrow(message);

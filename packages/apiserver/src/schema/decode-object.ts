@@ -5,10 +5,13 @@
 
 import { parseQuantity } from "@longshore/kube/basics";
 import { badRequest } from "../api/errors.ts";
+import { isNumber, WholeFraction, withoutFractions } from "../api/json.ts";
+import { ownWithNulls } from "../api/own.ts";
 import { setMember } from "../api/set-member.ts";
 import { spendTime } from "../api/work-time.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
 import { isEmptyList, isOmitted } from "./go-forms.ts";
+import { wireTypeOf } from "./message-fields.ts";
 import { structNameOf, structOf, type TypeRef } from "./schema.ts";
 
 /** @throws KubeApiError 400 naming the member and what was expected there */
@@ -56,34 +59,76 @@ class Mismatch extends Error {
 }
 
 const quantityPattern = /^[+-]?(\d+\.?\d*|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?$/;
-const timePattern = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/;
+const timePattern = /^(\d{4}-\d\d-\d\d)T(\d\d):([0-5]\d):([0-5]\d)(?:\.(\d+))?(?:Z|([+-])(\d\d):([0-5]\d))$/;
 
-function decode(type: TypeRef, value: unknown, at: string, version?: EmulatedVersion): unknown {
+/**
+ * The time as the API writes it: in UTC, in whole seconds or in microseconds, which must all be given (apimachinery meta/v1
+ * Time, MicroTime). Undefined when the text is none.
+ */
+function normalTime(text: string, micro: boolean): string | undefined {
+  const match = timePattern.exec(text);
+  if (match === null) return undefined;
+  const [, day = "", hour = "", minute = "", second = "", fraction = "", sign, hours = "0", minutes = "0"] =
+    match;
+  if (Number(hour) > 23 || (micro && fraction.length !== 6)) return undefined;
+  const local = new Date(`${day}T${hour}:${minute}:${second}Z`);
+  // A day that the month does not have would be one of the next month.
+  if (Number.isNaN(local.getTime()) || local.toISOString().slice(0, 10) !== day) return undefined;
+  const offset = (sign === "-" ? -1 : 1) * (Number(hours) * 60 + Number(minutes)) * 60_000;
+  const utc = new Date(local.getTime() - offset).toISOString().slice(0, 19);
+  return `${utc}${micro ? `.${fraction}` : ""}Z`;
+}
+
+/** The base64 text as the API writes it; line ends in it are no part of it (Go encoding/base64). Undefined when it is none. */
+function normalBase64(text: string): string | undefined {
+  const compact = text.replaceAll(/[\r\n]/g, "");
+  if (compact.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(compact)) return undefined;
+  // The last bits of the last character may say something that no byte has.
+  return Buffer.from(compact, "base64").toString("base64");
+}
+
+const int32Max = 2 ** 31 - 1;
+const int64Limit = 2 ** 63;
+
+/** @param wire the type in protobuf of a member, which may say more */
+function decode(
+  type: TypeRef,
+  value: unknown,
+  at: string,
+  version?: EmulatedVersion,
+  wire?: string,
+): unknown {
   spendTime();
   if (value === null || value === undefined) return undefined;
   const given = Array.isArray(value) ? "list" : typeof value;
   const expect = (what: string): never => {
-    throw new Mismatch(`${at}: expected ${what}, got ${given === "object" ? "an object" : `a ${given}`}`);
+    const got = value instanceof WholeFraction ? value.text : given === "object" ? "an object" : `a ${given}`;
+    throw new Mismatch(`${at}: expected ${what}, got ${got}`);
   };
   switch (type.form) {
     case "any":
-      return value;
+      // A null in it may mean something.
+      return ownWithNulls(withoutFractions(value));
     case "string":
-      return given === "string" ? value : expect("a string");
+      if (given !== "string") return expect("a string");
+      if (wire !== "bytes") return value;
+      return normalBase64(value as string) ?? fail(at, "the text is no base64");
     case "boolean":
       return given === "boolean" ? value : expect("true or false");
     case "integer":
-      return Number.isInteger(value) ? value : expect("an integer");
+      return integerOf(value, wire === "int32", at) ?? expect("an integer");
     case "intOrString":
-      return given === "string" || Number.isInteger(value) ? value : expect("an integer or a string");
+      return given === "string" ? value : (integerOf(value, true, at) ?? expect("an integer or a string"));
     case "time":
     case "microTime":
       if (given !== "string") return expect("a time");
-      if (value === "") return undefined;
-      return timePattern.test(value as string) ? value : expect("a time (RFC 3339)");
+      return (
+        normalTime(value as string, type.form === "microTime") ??
+        fail(at, timeProblem(value as string, type.form))
+      );
     case "quantity": {
       // Manifests leave the quotes off (`cpu: 2`), and the reference reads the bare number too.
-      const text = given === "number" ? String(value) : value;
+      const text = isNumber(value) ? String(value) : value instanceof WholeFraction ? value.text : value;
       if (typeof text !== "string" || !quantityPattern.test(text)) {
         throw new Mismatch(
           `${at}: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`,
@@ -97,12 +142,12 @@ function decode(type: TypeRef, value: unknown, at: string, version?: EmulatedVer
     }
     case "list":
       if (!Array.isArray(value)) return expect("a list");
-      return value.map((item, i) => decode(type.of, item, `${at}[${i}]`, version) ?? emptyOf(type.of));
+      return value.map((item, i) => decode(type.of, item, `${at}[${i}]`, version, wire) ?? emptyOf(type.of));
     case "map": {
       if (given !== "object") return expect("an object");
       const result: Record<string, unknown> = {};
       for (const [key, member] of Object.entries(value)) {
-        setMember(result, key, decode(type.of, member, `${at}.${key}`, version) ?? emptyOf(type.of));
+        setMember(result, key, decode(type.of, member, `${at}.${key}`, version, wire) ?? emptyOf(type.of));
       }
       return result;
     }
@@ -114,7 +159,7 @@ function decode(type: TypeRef, value: unknown, at: string, version?: EmulatedVer
       for (const [key, member] of Object.entries(value)) {
         const known = struct.get(key);
         if (known === undefined) continue;
-        const decoded = decode(known.type, member, `${at}.${key}`, version);
+        const decoded = decode(known.type, member, `${at}.${key}`, version, wireTypeOf(type.name, key));
         if (decoded === undefined || (!known.required && isOmitted(type.name, key, decoded))) continue;
         if (known.required && isEmptyList(type.name, decoded)) continue;
         if (known.type.form === "map" && !known.required && Object.keys(decoded as object).length === 0)
@@ -124,6 +169,26 @@ function decode(type: TypeRef, value: unknown, at: string, version?: EmulatedVer
       return result;
     }
   }
+}
+
+function fail(at: string, why: string): never {
+  throw new Mismatch(`${at}: ${why}`);
+}
+
+function timeProblem(text: string, form: "time" | "microTime"): string {
+  const layout = form === "time" ? "2006-01-02T15:04:05Z" : "2006-01-02T15:04:05.000000Z";
+  return `${JSON.stringify(text)} is no time of RFC 3339 as ${layout}`;
+}
+
+/** The integer, if it is one. @throws Mismatch when its type does not hold it */
+function integerOf(value: unknown, short: boolean, at: string): number | undefined {
+  if (typeof value !== "bigint" && !Number.isInteger(value)) return undefined;
+  const number = Number(value);
+  // A `bigint` is one of 64 bits.
+  const isHeld = short
+    ? number <= int32Max && number >= -int32Max - 1
+    : typeof value === "bigint" || Math.abs(number) < int64Limit;
+  return isHeld ? number : fail(at, `${value} is too large for an integer of ${short ? 32 : 64} bits`);
 }
 
 /** What a null stands for where there must be something. */

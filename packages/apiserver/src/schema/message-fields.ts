@@ -30,16 +30,28 @@ export function messageFields(message: string): readonly MessageField[] {
   return fields;
 }
 
+const scalars = new Map<string, ReadonlyMap<string, string>>();
+
+/** The protobuf type of a struct's member (`int32`, `bytes`), which says more than JSON does; of a map that of its values. */
+export function wireTypeOf(struct: string, member: string): string | undefined {
+  let types = scalars.get(struct);
+  if (types === undefined) {
+    types = new Map(messageFields(struct).map(({ name, type }) => [name, type]));
+    scalars.set(struct, types);
+  }
+  return types.get(member);
+}
+
 /** True when the kind has a form in protobuf: custom resources have none. */
 export function hasMessage(group: string, kind: string): boolean {
   return Object.hasOwn(wireTexts, messageOfKind(group, kind));
 }
 
-/** The message of a kind's objects. */
-export function messageOfKind(group: string, kind: string): string {
+/** The message of a kind's objects: that of v1 stands for those of other versions where they are alike. */
+export function messageOfKind(group: string, kind: string, version = "v1"): string {
   return metaKinds.has(kind) && (group === "" || group === "meta.k8s.io")
     ? `meta.v1.${kind}`
-    : structNameOf(group, kind);
+    : structNameOf(group, kind, version);
 }
 
 /** Kinds of `meta.k8s.io`, some of which are spoken of as if of the core group. */

@@ -5,9 +5,10 @@
 
 import { apiTime, KubeApiError } from "@longshore/kube/basics";
 import { badRequest } from "../api/errors.ts";
+import { parseJson } from "../api/json.ts";
 import { setMember } from "../api/set-member.ts";
 import { spendTime } from "../api/work-time.ts";
-import { type MessageField, messageFields, messageOfKind } from "./message-fields.ts";
+import { hasMessage, type MessageField, messageFields, messageOfKind } from "./message-fields.ts";
 
 const byNumber = new Map<string, ReadonlyMap<number, MessageField>>();
 
@@ -79,7 +80,7 @@ function scalarOrMessage(type: string, value: Value): unknown {
         : Number(firstOf(value, 2) ?? 0n);
     case "meta.v1.FieldsV1":
     case "runtime.RawExtension":
-      return JSON.parse(text(firstOf(value, 1) ?? new Uint8Array()) || "{}");
+      return parseJson(text(firstOf(value, 1) ?? new Uint8Array()) || "{}");
     default: {
       const message = messageOf(type, value);
       // A named list type in Go is a message with items.
@@ -167,6 +168,11 @@ function readObject(body: Uint8Array): Record<string, unknown> {
       kind = text(firstOf(value, 2) ?? new Uint8Array());
     } else if (number === 2 && typeof value !== "bigint") raw = value;
   }
-  const group = apiVersion.includes("/") ? (apiVersion.split("/")[0] ?? "") : "";
-  return { apiVersion, kind, ...messageOf(messageOfKind(group, kind), raw) };
+  const [group, version] = apiVersion.includes("/") ? apiVersion.split("/", 2) : ["", apiVersion];
+  if (!hasMessage(group ?? "", kind)) {
+    throw badRequest(
+      `no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(apiVersion)}`,
+    );
+  }
+  return { apiVersion, kind, ...messageOf(messageOfKind(group ?? "", kind, version), raw) };
 }

@@ -4,7 +4,9 @@
  *
  * Messages are written from their end to their beginning, so that the length of each is known when it is due.
  */
+
 import type { KubeObject } from "@longshore/kube";
+import { toGoJson } from "../api/json.ts";
 import { spendTime } from "../api/work-time.ts";
 import { hasMessage, type MessageField, messageFields, messageOfKind } from "./message-fields.ts";
 
@@ -175,7 +177,7 @@ function writeContent(to: BackwardWriter, type: string, value: unknown): void {
       break;
     case "meta.v1.FieldsV1":
     case "runtime.RawExtension":
-      writeField(to, 1, () => to.text(JSON.stringify(value)));
+      writeField(to, 1, () => to.text(toGoJson(value)));
       break;
     default:
       // A named list type in Go (Verbs, ExtraValue) is a message with items.
@@ -207,9 +209,9 @@ function writeIntOrString(to: BackwardWriter, value: unknown): void {
 const shared = new BackwardWriter(64 * 1024);
 
 /** The message of an object without its envelope, as items of lists are. */
-export function messageBytes(group: string, kind: string, object: KubeObject): Buffer {
+export function messageBytes(group: string, kind: string, object: KubeObject, version = "v1"): Buffer {
   shared.reset();
-  writeMessage(shared, messageOfKind(group, kind), object as Json);
+  writeMessage(shared, messageOfKind(group, kind, version), object as Json);
   return shared.take();
 }
 
@@ -218,8 +220,9 @@ export function objectToProtobuf(object: KubeObject): Buffer | undefined {
   const { apiVersion = "", kind = "" } = object;
   const group = groupOf(apiVersion);
   if (!hasMessage(group, kind)) return undefined;
+  const version = apiVersion.slice(apiVersion.indexOf("/") + 1);
   shared.reset();
-  writeMessage(shared, messageOfKind(group, kind), object as Json);
+  writeMessage(shared, messageOfKind(group, kind, version), object as Json);
   return enveloped(apiVersion, kind);
 }
 

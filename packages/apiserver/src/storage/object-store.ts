@@ -1,5 +1,7 @@
 /** The store that both forms share: tables in memory, with or without something durable behind. */
+
 import type { KubeObject, Stored } from "@longshore/kube";
+import { parseJson, toJson } from "../api/json.ts";
 import { own, ownParsed } from "../api/own.ts";
 import { commitWork } from "../api/work-time.ts";
 import type { BaseContents, BaseRecord, DurableCommit, Persistence, StoredState } from "./persistence.ts";
@@ -266,7 +268,7 @@ function* baseRecords(tables: readonly TableAt[]): Generator<BaseRecord> {
     for (const [i, key] of keys.entries()) {
       const slash = key.indexOf("/");
       const identity = { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
-      yield { revision: 0, resource, ...identity, json: () => JSON.stringify(objects[i]) };
+      yield { revision: 0, resource, ...identity, json: () => toJson(objects[i]) };
     }
   }
 }
@@ -275,13 +277,13 @@ function* changeRecords(
   changes: readonly (LogEntry & { readonly resource: string })[],
 ): Generator<BaseRecord> {
   for (const { revision, resource, namespace, name, type, object } of changes) {
-    const json = type === "DELETED" ? undefined : () => JSON.stringify(object);
+    const json = type === "DELETED" ? undefined : () => toJson(object);
     yield { revision, resource, namespace, name, json };
   }
 }
 
 function parse(json: Buffer | undefined): Stored | undefined {
-  return json === undefined ? undefined : ownParsed(JSON.parse(json.toString()) as Stored);
+  return json === undefined ? undefined : ownParsed(parseJson(json.toString()) as Stored);
 }
 
 function at(object: KubeObject, revision: number): Stored {

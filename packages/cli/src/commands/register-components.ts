@@ -49,6 +49,10 @@ export function registerComponents(run: Command): void {
       'CustomResourceDefinitions to install at start: files or directories, or "snapshots" for those of snapshots',
     )
     .option(
+      "--without-controllers",
+      "leave garbage collection, namespaces, aggregated roles and service accounts to a controller manager",
+    )
+    .option(
       "--collect-between-answers",
       "collect garbage between answers, which makes the slowest ones faster; needs Node's --expose-gc",
     )
@@ -77,6 +81,7 @@ export function registerComponents(run: Command): void {
         const server = await runApiServer(serverEnv(), {
           ...access,
           port,
+          controllers: options.withoutControllers !== true,
           ...(collector === undefined ? {} : { onAnswered: collectBetweenAnswers(collector) }),
           definitionPaths: await Promise.all((options.installCrds ?? []).map(definitionPath)),
           ...(dataDir === undefined ? {} : { dataDir }),
@@ -130,6 +135,7 @@ interface ApiServerFlags extends AccessFlags {
   readonly emulatedVersion?: string;
   readonly featureGates?: string;
   readonly installCrds?: readonly string[];
+  readonly withoutControllers?: true;
   readonly collectBetweenAnswers?: true;
   readonly clusterDir?: string;
 }

@@ -192,5 +192,6 @@ export const lease: Kind = {
   namespaced: true,
   createsOnUpdate: true,
   updateNeedsVersion: true,
+  anyFinalizers: true,
   validate: leaseProblems,
 };

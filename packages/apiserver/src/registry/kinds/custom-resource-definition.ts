@@ -36,6 +36,8 @@ export function customResourceDefinition(version: EmulatedVersion): Kind {
     namespaced: false,
     statusSubresource: true,
     countsGenerations: true,
+    updateNeedsVersion: true,
+    anyFinalizers: true,
     answersDeleted: true,
     defaults: (object) => withNames(object as Definition),
     prepareCreate: (object) => newStatus(object as Definition),

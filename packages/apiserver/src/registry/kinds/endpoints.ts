@@ -115,6 +115,7 @@ export const endpoints = (version: EmulatedVersion): Kind => ({
   singular: "endpoints",
   shortNames: ["ep"],
   namespaced: true,
+  createsOnUpdate: true,
   defaults: endpointsDefaults,
   validate: (object) => endpointsProblems(object, version),
 });

@@ -13,6 +13,16 @@ const isCpuTarget = (metric: Loose): boolean =>
   metric.resource?.name === "cpu" &&
   metric.resource?.target?.type === "Utilization";
 
+/** The share of the CPU that is aimed at where nothing else is said. */
+const defaultPercent = 80;
+
+/** Without metrics there would be nothing to go by (pkg/apis/autoscaling/v2/defaults.go). */
+function defaultMetrics({ metrics = [] }: Loose): Loose {
+  if (metrics.length > 0) return {};
+  const target = { type: "Utilization", averageUtilization: defaultPercent };
+  return { metrics: [{ type: "Resource", resource: { name: "cpu", target } }] };
+}
+
 const conversion: Conversion = {
   toStored: (object, version) =>
     version !== "v1"
@@ -64,7 +74,12 @@ export const horizontalPodAutoscaler = (version: EmulatedVersion): Kind => {
     statusSubresource: true,
     ...(newer ? { conversion } : {}),
     defaults: (object) =>
-      withMember(object as LooseObject, "spec", (spec) => withDefaults(spec, { minReplicas: 1 })),
+      withMember(object as LooseObject, "spec", (spec) =>
+        withDefaults(spec, {
+          minReplicas: 1,
+          ...(newer ? defaultMetrics(spec) : { targetCPUUtilizationPercentage: defaultPercent }),
+        }),
+      ),
     prepareCreate: (object) =>
       ({ ...object, status: { currentReplicas: 0, desiredReplicas: 0 } }) as KubeObject,
     validate,

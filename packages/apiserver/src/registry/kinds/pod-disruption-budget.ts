@@ -47,6 +47,8 @@ export const podDisruptionBudget: Kind = {
   namespaced: true,
   statusSubresource: true,
   countsGenerations: true,
+  updateNeedsVersion: true,
+  anyFinalizers: true,
   prepareCreate: (o) =>
     ({
       ...o,

@@ -220,6 +220,7 @@ export const limitRange: Kind = {
   plural: "limitranges",
   shortNames: ["limits"],
   namespaced: true,
+  createsOnUpdate: true,
   defaults: (object) =>
     withMember(object as LooseObject, "spec", (s) =>
       withMember(s, "limits", (limits) => mapItems(limits, limitDefaults)),

@@ -101,6 +101,9 @@ export const runtimeClass: Kind = {
   kind: "RuntimeClass",
   plural: "runtimeclasses",
   namespaced: false,
+  createsOnUpdate: true,
+  updateNeedsVersion: true,
+  anyFinalizers: true,
   validate: (object) => {
     const { handler = "" } = object as LooseObject;
     if (handler === "") return [requiredValue("handler")];

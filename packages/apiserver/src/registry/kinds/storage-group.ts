@@ -36,7 +36,7 @@ const bindingModes = ["Immediate", "WaitForFirstConsumer"];
 const reclaimPolicies = ["Delete", "Retain"];
 
 function validateClass(object: KubeObject): readonly FieldProblem[] {
-  const { provisioner, reclaimPolicy, volumeBindingMode } = object as LooseObject;
+  const { provisioner, parameters = {}, reclaimPolicy, volumeBindingMode } = object as LooseObject;
   const problems: FieldProblem[] = [];
   if (!provisioner) problems.push(requiredValue("provisioner"));
   else
@@ -45,6 +45,9 @@ function validateClass(object: KubeObject): readonly FieldProblem[] {
         invalidValue("provisioner", provisioner, p),
       ),
     );
+  if (Object.hasOwn(parameters, "")) {
+    problems.push(invalidValue("parameters", "", "field can not be empty."));
+  }
   if (reclaimPolicy && !reclaimPolicies.includes(reclaimPolicy)) {
     problems.push(unsupportedValue("reclaimPolicy", reclaimPolicy, reclaimPolicies));
   }
@@ -364,6 +367,7 @@ export const csiDriver = (version: EmulatedVersion): Kind => ({
   kind: "CSIDriver",
   plural: "csidrivers",
   namespaced: false,
+  updateNeedsVersion: true,
   answersDeleted: true,
   defaults: (object) =>
     withMember(withDefaults(object as LooseObject, { spec: {} }), "spec", (given) =>

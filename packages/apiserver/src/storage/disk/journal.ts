@@ -8,10 +8,12 @@
  *  - A file is removed only when the base that replaces it is on the disk.
  *  - No memory is mapped: what a disk does wrong is an error here, and no signal.
  */
+
 import { closeSync, constants, openSync, statfsSync, writeSync } from "node:fs";
 import { type FileHandle, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { KubeObject } from "@longshore/kube";
+import { toJson } from "../../api/json.ts";
 import { objectParts } from "../../api/object-parts.ts";
 import type { DirectoryLock } from "../directory-lock.ts";
 import type { BaseContents, DurableCommit, Persistence } from "../persistence.ts";
@@ -243,7 +245,7 @@ export async function beginLog(path: string): Promise<void> {
 /** The object's JSON, which is shared with the answers that show it. */
 function partsOf(object: KubeObject): string | readonly Buffer[] {
   const { kind, apiVersion } = object;
-  if (kind === undefined || apiVersion === undefined) return JSON.stringify(object);
+  if (kind === undefined || apiVersion === undefined) return toJson(object);
   return objectParts(object, apiVersion);
 }
 

@@ -1,0 +1,285 @@
+/**
+ * The same requests to our API server and to the real one, class by class: what is refused, with which causes, and what is
+ * made of what is taken. `apiserver-rules.test.ts` does so with every mutation of sound objects; here are the requests
+ * that no mutation of an object makes.
+ */
+import { readFile } from "node:fs/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { HttpsConnections } from "../../packages/apiserver/src/testing/http.ts";
+import { adminToken, serveForTest, type TestServer } from "../../packages/apiserver/src/testing/serve.ts";
+import { type ControlPlane, startControlPlane } from "./support/index.ts";
+
+let kubernetes: ControlPlane;
+let own: TestServer;
+let theirs: HttpsConnections;
+let ours: HttpsConnections;
+
+beforeAll(async () => {
+  kubernetes = await startControlPlane();
+  own = await serveForTest({ controllers: false, emulatedVersion: "1.20" });
+  theirs = new HttpsConnections(kubernetes.url, { ca: await readFile(kubernetes.caPath, "utf8") });
+  ours = new HttpsConnections(own.front.url, { ca: own.authority.certificate });
+}, 120_000);
+afterAll(async () => {
+  theirs?.close();
+  ours?.close();
+  await own?.stop();
+  await kubernetes?.stop();
+});
+
+type Body = string | object | undefined;
+
+/** The answers of both, as far as they are the same on any two servers. */
+async function both(method: string, path: string, body?: Body, contentType = "application/json") {
+  const ask = async (to: HttpsConnections, token: string) => {
+    const answer = await to.send({
+      method,
+      path,
+      headers: { authorization: `Bearer ${token}`, "content-type": contentType },
+      ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+    });
+    return essence(answer.status, answer.body.toString());
+  };
+  return { reference: await ask(theirs, kubernetes.adminToken), ours: await ask(ours, adminToken) };
+}
+
+/** Of a failure the code, and of one of validation every cause; values in them are shown in the syntax of Go or of JSON. */
+function essence(status: number, text: string): unknown {
+  const body = text.startsWith("{") ? JSON.parse(text) : text;
+  if (body.kind !== "Status") return { status, body: withoutNoise(body) };
+  if (status !== 422) return { status, reason: body.reason };
+  const causes = (body.details?.causes ?? []).map(
+    ({ reason, field, message }: Record<string, string>) =>
+      `${field}: ${reason}: ${message?.replace(/(value: )(?:"[^"]*"|[[{].*?[\]}](?=: )|v1\..*?\}(?=: )|\[\]\w.*?\}(?=: ))/, "$1…")}`,
+  );
+  return { status, causes: [...new Set(causes)].sort() };
+}
+
+const noise = new Set(["uid", "creationTimestamp", "resourceVersion", "managedFields", "selfLink"]);
+
+function withoutNoise(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutNoise);
+  if (typeof value !== "object" || value === null) return value;
+  const members = Object.entries(value).filter(([key, member]) => !noise.has(key) && member !== null);
+  return Object.fromEntries(members.map(([key, member]) => [key, withoutNoise(member)]));
+}
+
+async function expectSame(method: string, path: string, body?: Body, contentType?: string): Promise<void> {
+  const answers = await both(method, path, body, contentType);
+  expect(answers.ours).toEqual(answers.reference);
+}
+
+const inDefault = "/api/v1/namespaces/default";
+const leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+const dry = "?dryRun=All";
+
+describe("values of the types of the API", () => {
+  test.each(["!!!", "YQ", "YQ==", "Y Q==", "YQ==\n", "YR==", "YQ=", "-_8=", ""])("base64 %j", async (a) => {
+    const metadata = { name: "a" };
+    await expectSame("POST", `${inDefault}/secrets${dry}`, {
+      apiVersion: "v1",
+      kind: "Secret",
+      metadata,
+      data: { a },
+    });
+    const configMap = { apiVersion: "v1", kind: "ConfigMap", metadata, binaryData: { a } };
+    await expectSame("POST", `${inDefault}/configmaps${dry}`, configMap);
+  });
+
+  test.each([
+    "2020-01-01",
+    "2020-01-01T00:00:00Z",
+    "2020-01-01T00:00:00+02:00",
+    "2020-01-01T00:00:00.123456Z",
+    "2020-01-01T00:00:00.123456-01:30",
+    "2020-13-01T00:00:00Z",
+    "2020-02-30T00:00:00Z",
+    "2020-01-01T25:00:00.000000Z",
+    "2020-01-01t00:00:00z",
+    "",
+  ])("time %j", async (time) => {
+    const taints = [{ key: "a", effect: "NoExecute", timeAdded: time }];
+    const node = { apiVersion: "v1", kind: "Node", metadata: { name: "a" }, spec: { taints } };
+    const answers = await both("POST", `/api/v1/nodes${dry}`, node);
+    const seen = ({ status, body }: { status: number; body?: { spec: object } }) => ({
+      status,
+      spec: body?.spec,
+    });
+    expect(seen(answers.ours as never)).toEqual(seen(answers.reference as never));
+    const lease = { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata: { name: "a" } };
+    await expectSame("POST", leases + dry, { ...lease, spec: { renewTime: time } });
+  });
+
+  test.each([
+    "1",
+    "2147483648",
+    "-2147483649",
+    "2.0",
+    "1e1",
+    "2.5",
+    "9007199254740993",
+    "9223372036854775808",
+  ])("integer %s", async (number) => {
+    const pod = (spec: string) =>
+      `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{${spec},"restartPolicy":"Never"}}`;
+    const container = `"containers":[{"name":"a","image":"b"`;
+    const path = `${inDefault}/pods${dry}`;
+    const accepted = async (body: string) => {
+      const answers = await both("POST", path, body);
+      expect((answers.ours as { status: number }).status).toBe(
+        (answers.reference as { status: number }).status,
+      );
+    };
+    await accepted(pod(`${container}}],"priority":0,"activeDeadlineSeconds":${number}`));
+    await accepted(pod(`${container},"ports":[{"containerPort":${number}}]}]`));
+    await accepted(pod(`${container},"livenessProbe":{"httpGet":{"port":${number}}}}]`));
+    await accepted(pod(`${container},"resources":{"limits":{"cpu":${number}}}}]`));
+  });
+
+  test("parameters of a StorageClass", async () => {
+    const storageClass = { apiVersion: "storage.k8s.io/v1", kind: "StorageClass", metadata: { name: "a" } };
+    const body = { ...storageClass, provisioner: "a", parameters: { "": "b" } };
+    await expectSame("POST", `/apis/storage.k8s.io/v1/storageclasses${dry}`, body);
+  });
+});
+
+const configMap = (metadata: object) => ({
+  apiVersion: "v1",
+  kind: "ConfigMap",
+  metadata: { name: "a", ...metadata },
+});
+
+describe("metadata", () => {
+  const owner = { apiVersion: "v1", kind: "Pod", name: "a", uid: "u" };
+  test.each([
+    [
+      [
+        { ...owner, controller: true },
+        { ...owner, controller: true, uid: "v", name: "b" },
+      ],
+    ],
+    [[owner, owner]],
+    [[{ ...owner, kind: "Event" }]],
+    [[{ ...owner, kind: "Event", apiVersion: "events.k8s.io/v1" }]],
+    [[{ ...owner, apiVersion: "a/b/c" }]],
+    [[{ ...owner, apiVersion: "" }]],
+    [[{ ...owner, apiVersion: "/v1" }]],
+    [[{ ...owner, apiVersion: "apps/" }]],
+    [[{ ...owner, uid: "", name: "", kind: "" }]],
+  ])("owners %j", async (ownerReferences) => {
+    await expectSame("POST", `${inDefault}/configmaps${dry}`, configMap({ ownerReferences }));
+  });
+
+  test.each([
+    [["orphan", "foregroundDeletion"]],
+    [["a"]],
+    [["a/b"]],
+    [["a_b/c d"]],
+    [["orphan"]],
+    [["kubernetes"]],
+    [[""]],
+  ])("finalizers %j", async (finalizers) => {
+    await expectSame("POST", `${inDefault}/configmaps${dry}`, configMap({ finalizers }));
+    const lease = {
+      apiVersion: "coordination.k8s.io/v1",
+      kind: "Lease",
+      metadata: { name: "a", finalizers },
+    };
+    await expectSame("POST", leases + dry, lease);
+  });
+});
+
+const definition = {
+  apiVersion: "apiextensions.k8s.io/v1",
+  kind: "CustomResourceDefinition",
+  metadata: { name: "boxes.example.com" },
+  spec: {
+    group: "example.com",
+    names: { kind: "Box", plural: "boxes" },
+    scope: "Cluster",
+    versions: [{ name: "v1", served: true, storage: true, schema: { openAPIV3Schema: { type: "object" } } }],
+  },
+};
+
+/** A sound object of each kind that has rules of its own for updates, and where it is made. */
+const kinds: readonly (readonly [
+  path: string,
+  object: { readonly apiVersion: string; readonly kind: string },
+])[] = [
+  [leases, { apiVersion: "coordination.k8s.io/v1", kind: "Lease" }],
+  [
+    "/apis/policy/v1beta1/namespaces/default/poddisruptionbudgets",
+    { apiVersion: "policy/v1beta1", kind: "PodDisruptionBudget" },
+  ],
+  [
+    "/apis/node.k8s.io/v1/runtimeclasses",
+    { apiVersion: "node.k8s.io/v1", kind: "RuntimeClass", handler: "h" } as never,
+  ],
+  [
+    `${inDefault}/events`,
+    { apiVersion: "v1", kind: "Event", involvedObject: { namespace: "default" } } as never,
+  ],
+  [
+    "/apis/storage.k8s.io/v1/csidrivers",
+    { apiVersion: "storage.k8s.io/v1", kind: "CSIDriver", spec: {} } as never,
+  ],
+  [
+    "/apis/scheduling.k8s.io/v1/priorityclasses",
+    { apiVersion: "scheduling.k8s.io/v1", kind: "PriorityClass", value: 1 } as never,
+  ],
+  [
+    "/apis/networking.k8s.io/v1/ingressclasses",
+    { apiVersion: "networking.k8s.io/v1", kind: "IngressClass", spec: { controller: "a.b/c" } } as never,
+  ],
+  [
+    "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole" },
+  ],
+  [`${inDefault}/endpoints`, { apiVersion: "v1", kind: "Endpoints" }],
+  [`${inDefault}/limitranges`, { apiVersion: "v1", kind: "LimitRange", spec: {} } as never],
+  [
+    "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers",
+    {
+      apiVersion: "autoscaling/v1",
+      kind: "HorizontalPodAutoscaler",
+      spec: { maxReplicas: 1, scaleTargetRef: { kind: "a", name: "b" } },
+    } as never,
+  ],
+];
+
+describe("creating and replacing", () => {
+  test.each(kinds)("%s", async (path, object) => {
+    const named = (metadata: object) => ({ ...object, metadata });
+    await expectSame("POST", path + dry, named({ name: "x", finalizers: ["a"] }));
+    await expectSame("PUT", `${path}/missing${dry}`, named({ name: "missing" }));
+    await expectSame("POST", path, named({ name: "there" }));
+    await expectSame("POST", path, named({ name: "x", resourceVersion: "1" }));
+    await expectSame("POST", path + dry, named({ name: "x", resourceVersion: "1" }));
+    await expectSame("PUT", `${path}/there${dry}`, named({ name: "there" }));
+    await expectSame("PUT", `${path}/there${dry}`, named({ name: "there", resourceVersion: "abc" }));
+    await expectSame("PUT", `${path}/there${dry}`, named({ name: "there", resourceVersion: "1" }));
+    await expectSame("DELETE", `${path}/there`);
+  });
+
+  test("a definition, and what it defines", async () => {
+    const path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    const { name } = definition.metadata;
+    await expectSame("POST", path + dry, { ...definition, metadata: { name, finalizers: ["a"] } });
+    for (const call of [theirs, ours]) {
+      const token = call === theirs ? kubernetes.adminToken : adminToken;
+      const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+      await call.send({ method: "POST", path, headers, body: JSON.stringify(definition) });
+    }
+    await expect
+      .poll(() => kubernetes.call("GET", "/apis/example.com/v1/boxes").then(({ status }) => status), {
+        timeout: 20_000,
+      })
+      .toBe(200);
+    const unversioned = await both("PUT", `${path}/${name}${dry}`, definition);
+    expect((unversioned.ours as { status: number }).status).toBe(
+      (unversioned.reference as { status: number }).status,
+    );
+    const box = { apiVersion: "example.com/v1", kind: "Box", metadata: { name: "a", finalizers: ["a"] } };
+    await expectSame("POST", `/apis/example.com/v1/boxes${dry}`, box);
+  });
+});
