@@ -118,10 +118,8 @@ async function stage(context: CsiNodeContext, staging: Staging, signal: AbortSig
             publishContext,
             stagingTargetPath: staging.deviceMountPath,
             volumeCapability: mountCapability(
-              volume.accessModes,
-              source.fsType,
-              facts.mountOptions,
-              facts.mountGroup,
+              { accessModes: volume.accessModes, capabilities },
+              { fsType: source.fsType, mountFlags: facts.mountOptions, volumeMountGroup: facts.mountGroup },
             ),
             secrets,
             volumeContext: { ...source.volumeAttributes },
