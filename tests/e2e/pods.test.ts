@@ -4,7 +4,7 @@
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { type PodSpec, resources } from "@longshore/kube";
+import { type Container, type PodSpec, resources } from "@longshore/kube";
 import { agentProcess, mayMount, readPodLogs } from "@longshore/local";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { TestCluster } from "./support/test-cluster.ts";
@@ -32,7 +32,13 @@ describe.skipIf(!mayMount())("a pod", () => {
   async function run(
     name: string,
     script: string,
-    options: { mountPath?: string; readOnly?: boolean; restartPolicy?: PodSpec["restartPolicy"] } = {},
+    options: {
+      mountPath?: string;
+      readOnly?: boolean;
+      restartPolicy?: PodSpec["restartPolicy"];
+      more?: Partial<PodSpec>;
+      container?: Partial<Container>;
+    } = {},
   ): Promise<void> {
     const { mountPath, readOnly = false, restartPolicy = "Never" } = options;
     if (mountPath !== undefined) {
@@ -59,9 +65,16 @@ describe.skipIf(!mayMount())("a pod", () => {
           restartPolicy,
           terminationGracePeriodSeconds: 5,
           containers: [
-            { name: "main", image: "host", command: ["/bin/sh", "-c", script], volumeMounts: mounts },
+            {
+              name: "main",
+              image: "host",
+              command: ["/bin/sh", "-c", script],
+              volumeMounts: mounts,
+              ...options.container,
+            },
           ],
           volumes,
+          ...options.more,
         },
       },
       { signal: never },
@@ -130,6 +143,44 @@ describe.skipIf(!mayMount())("a pod", () => {
     await says("reader", "ended with 1");
     expect(await log("reader")).toContain("Read-only file system");
     await end("reader");
+  });
+
+  test("runs as the user and the groups that it asks for, and so do its probes", async () => {
+    const script =
+      'echo "I am $(id -u) $(id -g) $(id -G) at $HOME"; echo kept >/data/of-me; stat -c "mine %u %g" /data/of-me; echo done >/dev/termination-log; touch /of-root 2>/dev/null || echo refused; sleep 600';
+    await run("user", script, {
+      mountPath: "/data",
+      more: {
+        securityContext: { runAsUser: 4321, runAsGroup: 4322, fsGroup: 4323, supplementalGroups: [4324] },
+      },
+      container: { readinessProbe: { exec: { command: ["sh", "-c", "test $(id -u) = 4321"] } } },
+    });
+    await says("user", "refused");
+    expect(await log("user")).toContain("I am 4321 4322 4322 4323 4324 at /\n");
+    expect(await log("user")).toContain("mine 4321 4323");
+    await cluster.until("it is ready", async () => (await container("user"))?.ready === true, 20_000);
+    await end("user");
+  });
+
+  test("that wants a root that cannot be changed has one, with volumes that can", async () => {
+    const script =
+      "touch /etc/x 2>/dev/null || echo refused; touch /data/x && echo kept; grep NoNewPrivs /proc/self/status; sleep 600";
+    await run("sealed", script, {
+      mountPath: "/data",
+      container: { securityContext: { readOnlyRootFilesystem: true, allowPrivilegeEscalation: false } },
+    });
+    await says("sealed", "NoNewPrivs:\t1");
+    expect(await log("sealed")).toMatch(/refused\nkept\n/);
+    await end("sealed");
+  });
+
+  test("that must not run as root, and names no user, is refused by the name of the field", async () => {
+    await run("nobody", "echo began", { more: { securityContext: { runAsNonRoot: true } } });
+    const waiting = async () => (await container("nobody"))?.state?.waiting;
+    await cluster.until("it is refused", async () => (await waiting()) !== undefined, 20_000);
+    expect((await waiting())?.reason).toBe("CreateContainerConfigError");
+    expect((await waiting())?.message).toContain("spec.securityContext.runAsNonRoot");
+    await end("nobody");
   });
 
   test("outlives its node agent; the next one finds it", async () => {

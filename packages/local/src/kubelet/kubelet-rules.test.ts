@@ -43,7 +43,8 @@ describe("containerConfigOf", () => {
     const container = pod.spec?.containers[0];
     if (container === undefined) throw new Error("no container");
     const run = { container, attempt: 2, quickRestarts: 1 };
-    return containerConfigOf(pod, run, { env: { A: "1" }, mounted, logDir: "/logs" });
+    const nodeUser = { uid: 0, gid: 0, mayChange: true };
+    return containerConfigOf(pod, run, { env: { A: "1" }, mounted, logDir: "/logs", nodeUser });
   };
   it("joins command, environment and mounts", () => {
     const pod = aPod({
@@ -73,6 +74,14 @@ describe("containerConfigOf", () => {
   ])("the standard input of %j", (container, stdin) => {
     expect(configOf(aPod(container)).stdin).toBe(stdin);
   });
+  it("asks for the user and for less rights than root has", () => {
+    const securityContext = { runAsUser: 7, readOnlyRootFilesystem: true, allowPrivilegeEscalation: false };
+    const less = { user: { uid: 7, groups: [] }, readOnlyRoot: true, noNewPrivileges: true };
+    expect(configOf(aPod({ securityContext }))).toMatchObject(less);
+    expect(configOf(aPod({ securityContext: { readOnlyRootFilesystem: false } }))).not.toHaveProperty(
+      "readOnlyRoot",
+    );
+  });
   it("gives devices in place of files", () => {
     const pod = aPod({ volumeDevices: [{ name: "data", devicePath: "/dev/xvda" }] });
     const device = { volumeName: "data", hostPath: "/n/v", mountPath: "/dev/xvda", readOnly: false };
@@ -100,6 +109,7 @@ describe("containerConfigOf", () => {
       { volumeMounts: [{ name: "data", mountPath: "/d", subPathExpr: "$(NO)/x" }] },
     ],
     ["a volume that is not mounted", { volumeMounts: [{ name: "other", mountPath: "/data" }] }],
+    ["root where that is not to be", { securityContext: { runAsNonRoot: true } }],
     ["a container without a command", { command: [] }],
     ["a working directory that climbs out", { workingDir: "/a/.." }],
     ["a relative path of the last message", { terminationMessagePath: "dev/log" }],

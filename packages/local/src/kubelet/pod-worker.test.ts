@@ -89,6 +89,7 @@ class TestNode {
     const { calls, containers, env } = this;
     const node = this;
     return {
+      user: { uid: 0, gid: 0, mayChange: true },
       async startContainer({ podUID, containerName, attempt, quickRestarts }: ContainerConfig) {
         calls.push(`start ${containerName} ${attempt}`);
         const states = containers.get(podUID) ?? new Map<string, ContainerState>();
