@@ -125,10 +125,17 @@ describe("environmentFrom", () => {
   const sources = {
     configMaps: new Map([["settings", { data: { mode: "fast", size: "9" } }]]),
     secrets: new Map([["login", { data: { password: Buffer.from("s3").toString("base64") } }]]),
+    node: { metadata: { name: "n" }, status: { allocatable: { cpu: "2", memory: "4Gi" } } },
   };
   const envOf = (container: object) => {
     const pod = aPod(container, {
       metadata: { name: "p", uid: "u", namespace: "ns", labels: { tier: "db" } },
+      spec: {
+        containers: [
+          { name: "c", ...container },
+          { name: "d", resources: { limits: { cpu: "1500m" } } },
+        ],
+      },
     });
     return environmentFrom(pod, { name: "c", ...container }, sources);
   };
@@ -158,6 +165,21 @@ describe("environmentFrom", () => {
       },
       { P_mode: "fast", P_size: "1" },
     ],
+    [
+      "a limit, in units of the divisor",
+      {
+        ...from({ resourceFieldRef: { resource: "limits.memory", divisor: "1Mi" } }),
+        resources: { limits: { memory: "64Mi" } },
+      },
+      { X: "64" },
+    ],
+    ["a limit that is not set", from({ resourceFieldRef: { resource: "limits.cpu" } }), { X: "2" }],
+    ["a request that is not set", from({ resourceFieldRef: { resource: "requests.memory" } }), { X: "0" }],
+    [
+      "a limit of another container, rounded up",
+      from({ resourceFieldRef: { containerName: "d", resource: "limits.cpu" } }),
+      { X: "2" },
+    ],
     ["a whole Secret", { envFrom: [{ secretRef: { name: "login" } }] }, { password: "s3" }],
     ["an optional object", { envFrom: [{ secretRef: { name: "none", optional: true } }] }, {}],
   ])("%s", (_name, container, expected) => expect(envOf(container)).toEqual(expected));
@@ -166,6 +188,11 @@ describe("environmentFrom", () => {
     [from({ secretKeyRef: { name: "none", key: "k" } }), 'key "k" of Secret "none"'],
     [{ envFrom: [{ configMapRef: { name: "none" } }] }, 'ConfigMap "none"'],
     [from({ fieldRef: { fieldPath: "spec.none" } }), 'field "spec.none"'],
+    [
+      from({ resourceFieldRef: { resource: "limits.none" } }),
+      'container "c": downwardAPI: "limits.none" is no',
+    ],
+    [from({ resourceFieldRef: { containerName: "e", resource: "limits.cpu" } }), 'no container "e"'],
   ])("names what is missing: %j", (container, text) => expect(() => envOf(container)).toThrow(text));
 });
 

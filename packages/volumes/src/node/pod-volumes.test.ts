@@ -509,6 +509,23 @@ describe("hostPath (docs/behaviour/pod-volumes.md 7)", () => {
   });
 });
 
+it("mount options that a plugin does not use are refused by name (node-agent.md 7.3)", async () => {
+  const { world, pod, reports } = await podWorld();
+  await world.host.makeDirectory("/data");
+  await world.volume("h", { hostPath: { path: "/data" }, mountOptions: ["noexec"] });
+  const agent = world.start();
+  const p = await pod("p", { name: "v", persistentVolumeClaim: { claimName: "claim-h" } });
+  await reports("PersistentVolume pv-h: mount options noexec are not supported by kubernetes.io/host-path");
+  expect(agent.volumes.mountedVolumes(p.metadata.uid).size).toBe(0);
+  const without = { type: "merge", body: { spec: { mountOptions: null } } } as const;
+  await world.kube.patch(resources.persistentVolumes, { name: "pv-h" }, without, world);
+  const wait = () => world.clock.run(agent.volumes.waitForAttachAndMount(p, world.signal)).catch(() => {});
+  await wait();
+  await wait();
+  expect(agent.volumes.mountedVolumes(p.metadata.uid).size).toBe(1);
+  await agent.stop();
+});
+
 describe("local PersistentVolumes (docs/behaviour/pod-volumes.md 8)", () => {
   async function localWorld(path: string, onNode: string) {
     const tools = await podWorld();
@@ -559,27 +576,35 @@ describe("local PersistentVolumes (docs/behaviour/pod-volumes.md 8)", () => {
     await agent.stop();
   });
 
-  it("the group of its files changes with the first pod only (pod-volumes.md 8.3)", async () => {
-    const { world, claim } = await localWorld("/mnt/disk", nodeName);
-    await world.host.makeDirectory("/mnt/disk");
-    const chowned: string[] = [];
-    const { host } = world;
-    const original = host.chownTree.bind(host);
-    host.chownTree = async (path, gid, options) => {
-      chowned.push(`${gid}`);
-      return original(path, gid, options);
-    };
-    const agent = world.start();
-    for (const [name, fsGroup] of [
-      ["p", 1000],
-      ["q", 2000],
-    ] as const) {
-      const spec = { securityContext: { fsGroup } };
-      const containers = [{ name: "c", image: "i", volumeMounts: [{ name: "v", mountPath: "/v" }] }];
-      const made = await world.pod(name, [], { ...spec, containers, volumes: [claim] });
-      await world.until("mounted", () => agent.volumes.mountedVolumes(made.metadata.uid).size === 1);
-    }
-    expect(chowned).toEqual(["1000"]);
-    await agent.stop();
-  });
+  it.each([
+    [{}, "1000 always"],
+    [{ fsGroupChangePolicy: "OnRootMismatch" }, "1000 where its root is another's"],
+  ])(
+    "the group of its files changes with the first pod only: %j (pod-volumes.md 8.3)",
+    async (policy, change) => {
+      const { world, claim } = await localWorld("/mnt/disk", nodeName);
+      await world.host.makeDirectory("/mnt/disk");
+      const chowned: string[] = [];
+      const { host } = world;
+      const original = host.chownTree.bind(host);
+      host.chownTree = async (path, gid, options) => {
+        chowned.push(
+          `${gid} ${options?.onlyOnRootMismatch === true ? "where its root is another's" : "always"}`,
+        );
+        return original(path, gid, options);
+      };
+      const agent = world.start();
+      for (const [name, fsGroup] of [
+        ["p", 1000],
+        ["q", 2000],
+      ] as const) {
+        const spec = { securityContext: { fsGroup, ...policy } };
+        const containers = [{ name: "c", image: "i", volumeMounts: [{ name: "v", mountPath: "/v" }] }];
+        const made = await world.pod(name, [], { ...spec, containers, volumes: [claim] });
+        await world.until("mounted", () => agent.volumes.mountedVolumes(made.metadata.uid).size === 1);
+      }
+      expect(chowned).toEqual([change]);
+      await agent.stop();
+    },
+  );
 });

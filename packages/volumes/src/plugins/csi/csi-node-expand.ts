@@ -1,5 +1,6 @@
 /** Growing what is on a CSI volume. Source: docs/behaviour/csi-plugin.md 11. */
 import { CsiCallError, NodeServiceCapability_RPC_Type } from "@longshore/csi";
+import { mountOptionsOf } from "../../framework/mount-options.ts";
 import { FailedPreconditionError } from "../../framework/node-error-kind.ts";
 import type { NodeExpandOptions } from "../../framework/volume-plugin.ts";
 import { isBlockSpec, specName } from "../../framework/volume-spec.ts";
@@ -12,7 +13,7 @@ import {
   withDriver,
 } from "./csi-client.ts";
 import { type CsiNodeContext, CsiSpecError, csiVolumeOf } from "./csi-node-context.ts";
-import { mountOptionsOf, secretsOf } from "./csi-node-requests.ts";
+import { secretsOf } from "./csi-node-requests.ts";
 
 /** @returns false: the driver stages nothing, so that it can grow the volume only once it is published */
 export function csiNodeExpand(

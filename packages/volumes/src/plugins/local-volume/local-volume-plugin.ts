@@ -79,7 +79,7 @@ async function bindForPod(
   node: Node,
   spec: VolumeSpec,
   target: string,
-  { fsGroup }: MounterArgs,
+  { fsGroup, fsGroupChangePolicy }: MounterArgs,
 ): Promise<void> {
   const { host, rootDir, logger } = node;
   const path = pathOf(spec);
@@ -99,7 +99,8 @@ async function bindForPod(
     });
     return;
   }
-  await host.chownTree(target, fsGroup).catch((cause: unknown) => {
+  const onlyOnRootMismatch = fsGroupChangePolicy === "OnRootMismatch";
+  await host.chownTree(target, fsGroup, { onlyOnRootMismatch }).catch((cause: unknown) => {
     throw new UncertainProgressError(`the files of ${path} could not be given to the pod's fsGroup`, {
       cause,
     });
