@@ -3,8 +3,10 @@
  * agent's, and no device kept busy. Needs root, since without it pods share the machine's root.
  */
 import { execFileSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { type Container, type PodSpec, resources } from "@longshore/kube";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { type Container, type PersistentVolumeClaim, type PodSpec, resources } from "@longshore/kube";
 import { agentProcess, mayMount, readPodLogs } from "@longshore/local";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { TestCluster } from "./support/test-cluster.ts";
@@ -36,6 +38,7 @@ describe.skipIf(!mayMount())("a pod", () => {
       mountPath?: string;
       readOnly?: boolean;
       restartPolicy?: PodSpec["restartPolicy"];
+      claim?: PersistentVolumeClaim["spec"];
       more?: Partial<PodSpec>;
       container?: Partial<Container>;
     } = {},
@@ -48,7 +51,11 @@ describe.skipIf(!mayMount())("a pod", () => {
           apiVersion: "v1",
           kind: "PersistentVolumeClaim",
           metadata: { name, namespace },
-          spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "16Mi" } } },
+          spec: {
+            accessModes: ["ReadWriteOnce"],
+            resources: { requests: { storage: "16Mi" } },
+            ...options.claim,
+          },
         },
         { signal: never },
       );
@@ -160,6 +167,47 @@ describe.skipIf(!mayMount())("a pod", () => {
     expect(await log("user")).toContain("mine 4321 4323");
     await cluster.until("it is ready", async () => (await container("user"))?.ready === true, 20_000);
     await end("user");
+  });
+
+  test("has the file system of a local device, given to its group", async () => {
+    const image = join(mkdtempSync(join(tmpdir(), "longshore-local-")), "disk");
+    execFileSync("truncate", ["-s", "16M", image]);
+    const device = execFileSync("losetup", ["--find", "--show", image], { encoding: "utf8" }).trim();
+    try {
+      const claimRef = { namespace, name: "local" };
+      const spec = {
+        capacity: { storage: "16Mi" },
+        accessModes: ["ReadWriteOnce"],
+        storageClassName: "",
+        local: { path: device },
+        claimRef,
+        nodeAffinity: {
+          required: {
+            nodeSelectorTerms: [
+              { matchExpressions: [{ key: "kubernetes.io/hostname", operator: "In", values: [node] }] },
+            ],
+          },
+        },
+      };
+      await cluster.kube.create(
+        resources.persistentVolumes,
+        { metadata: { name: "local" }, spec },
+        { signal: never },
+      );
+      const script = 'touch /data/of-me && stat -f -c "on %T" /data && stat -c "owned %g" /data; sleep 600';
+      await run("local", script, {
+        mountPath: "/data",
+        claim: { storageClassName: "", volumeName: "local" },
+        more: { securityContext: { runAsUser: 4321, fsGroup: 4323 } },
+      });
+      await says("local", "owned 4323");
+      expect(await log("local")).toContain("on ext2/ext3");
+      await end("local");
+      await nothingMounted();
+    } finally {
+      execFileSync("losetup", ["--detach", device]);
+      rmSync(dirname(image), { recursive: true });
+    }
   });
 
   test("that wants a root that cannot be changed has one, with volumes that can", async () => {
