@@ -3,8 +3,10 @@
  * agent's, and no device kept busy. Needs root, since without it pods share the machine's root.
  */
 import { execFileSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { type PodSpec, resources } from "@longshore/kube";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { type Container, type PersistentVolumeClaim, type PodSpec, resources } from "@longshore/kube";
 import { agentProcess, mayMount, readPodLogs } from "@longshore/local";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { TestCluster } from "./support/test-cluster.ts";
@@ -32,7 +34,14 @@ describe.skipIf(!mayMount())("a pod", () => {
   async function run(
     name: string,
     script: string,
-    options: { mountPath?: string; readOnly?: boolean; restartPolicy?: PodSpec["restartPolicy"] } = {},
+    options: {
+      mountPath?: string;
+      readOnly?: boolean;
+      restartPolicy?: PodSpec["restartPolicy"];
+      claim?: PersistentVolumeClaim["spec"];
+      more?: Partial<PodSpec>;
+      container?: Partial<Container>;
+    } = {},
   ): Promise<void> {
     const { mountPath, readOnly = false, restartPolicy = "Never" } = options;
     if (mountPath !== undefined) {
@@ -42,7 +51,11 @@ describe.skipIf(!mayMount())("a pod", () => {
           apiVersion: "v1",
           kind: "PersistentVolumeClaim",
           metadata: { name, namespace },
-          spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "16Mi" } } },
+          spec: {
+            accessModes: ["ReadWriteOnce"],
+            resources: { requests: { storage: "16Mi" } },
+            ...options.claim,
+          },
         },
         { signal: never },
       );
@@ -59,9 +72,16 @@ describe.skipIf(!mayMount())("a pod", () => {
           restartPolicy,
           terminationGracePeriodSeconds: 5,
           containers: [
-            { name: "main", image: "host", command: ["/bin/sh", "-c", script], volumeMounts: mounts },
+            {
+              name: "main",
+              image: "host",
+              command: ["/bin/sh", "-c", script],
+              volumeMounts: mounts,
+              ...options.container,
+            },
           ],
           volumes,
+          ...options.more,
         },
       },
       { signal: never },
@@ -130,6 +150,85 @@ describe.skipIf(!mayMount())("a pod", () => {
     await says("reader", "ended with 1");
     expect(await log("reader")).toContain("Read-only file system");
     await end("reader");
+  });
+
+  test("runs as the user and the groups that it asks for, and so do its probes", async () => {
+    const script =
+      'echo "I am $(id -u) $(id -g) $(id -G) at $HOME"; echo kept >/data/of-me; stat -c "mine %u %g" /data/of-me; echo done >/dev/termination-log; touch /of-root 2>/dev/null || echo refused; sleep 600';
+    await run("user", script, {
+      mountPath: "/data",
+      more: {
+        securityContext: { runAsUser: 4321, runAsGroup: 4322, fsGroup: 4323, supplementalGroups: [4324] },
+      },
+      container: { readinessProbe: { exec: { command: ["sh", "-c", "test $(id -u) = 4321"] } } },
+    });
+    await says("user", "refused");
+    expect(await log("user")).toContain("I am 4321 4322 4322 4323 4324 at /\n");
+    expect(await log("user")).toContain("mine 4321 4323");
+    await cluster.until("it is ready", async () => (await container("user"))?.ready === true, 20_000);
+    await end("user");
+  });
+
+  test("has the file system of a local device, given to its group", async () => {
+    const image = join(mkdtempSync(join(tmpdir(), "longshore-local-")), "disk");
+    execFileSync("truncate", ["-s", "16M", image]);
+    const device = execFileSync("losetup", ["--find", "--show", image], { encoding: "utf8" }).trim();
+    try {
+      const claimRef = { namespace, name: "local" };
+      const spec = {
+        capacity: { storage: "16Mi" },
+        accessModes: ["ReadWriteOnce"],
+        storageClassName: "",
+        local: { path: device },
+        claimRef,
+        nodeAffinity: {
+          required: {
+            nodeSelectorTerms: [
+              { matchExpressions: [{ key: "kubernetes.io/hostname", operator: "In", values: [node] }] },
+            ],
+          },
+        },
+      };
+      await cluster.kube.create(
+        resources.persistentVolumes,
+        { metadata: { name: "local" }, spec },
+        { signal: never },
+      );
+      const script = 'touch /data/of-me && stat -f -c "on %T" /data && stat -c "owned %g" /data; sleep 600';
+      await run("local", script, {
+        mountPath: "/data",
+        claim: { storageClassName: "", volumeName: "local" },
+        more: { securityContext: { runAsUser: 4321, fsGroup: 4323 } },
+      });
+      await says("local", "owned 4323");
+      expect(await log("local")).toContain("on ext2/ext3");
+      await end("local");
+      await nothingMounted();
+    } finally {
+      execFileSync("losetup", ["--detach", device]);
+      rmSync(dirname(image), { recursive: true });
+    }
+  });
+
+  test("that wants a root that cannot be changed has one, with volumes that can", async () => {
+    const script =
+      "touch /etc/x 2>/dev/null || echo refused; touch /data/x && echo kept; grep NoNewPrivs /proc/self/status; sleep 600";
+    await run("sealed", script, {
+      mountPath: "/data",
+      container: { securityContext: { readOnlyRootFilesystem: true, allowPrivilegeEscalation: false } },
+    });
+    await says("sealed", "NoNewPrivs:\t1");
+    expect(await log("sealed")).toMatch(/refused\nkept\n/);
+    await end("sealed");
+  });
+
+  test("that must not run as root, and names no user, is refused by the name of the field", async () => {
+    await run("nobody", "echo began", { more: { securityContext: { runAsNonRoot: true } } });
+    const waiting = async () => (await container("nobody"))?.state?.waiting;
+    await cluster.until("it is refused", async () => (await waiting()) !== undefined, 20_000);
+    expect((await waiting())?.reason).toBe("CreateContainerConfigError");
+    expect((await waiting())?.message).toContain("spec.securityContext.runAsNonRoot");
+    await end("nobody");
   });
 
   test("outlives its node agent; the next one finds it", async () => {

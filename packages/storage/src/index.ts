@@ -92,6 +92,7 @@ export {
   attachCapability,
   type CapabilityInit,
   claimCapabilities,
+  csiAccessMode,
 } from "./volume-capability.ts";
 export { type Segments, volumeIsAccessible, volumeNodeAffinity } from "./volume-node-affinity.ts";
 export {

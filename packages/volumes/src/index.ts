@@ -116,6 +116,11 @@ export {
 } from "./node/index.ts";
 export { type CsiPluginOptions, csiPlugin } from "./plugins/csi/csi-plugin.ts";
 export {
+  isLimitOfNode,
+  type ResourceField,
+  resourceText,
+} from "./plugins/downward-api/downward-api-payload.ts";
+export {
   checkFlexVolumeDriver,
   type FlexVolumeCheck,
   type FlexVolumeCheckOptions,

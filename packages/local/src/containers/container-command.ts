@@ -1,5 +1,6 @@
 /** What a container, and a program beside it, is started with. Real form. */
-import { constants, userInfo } from "node:os";
+import { constants } from "node:os";
+import { homeOf, processUser } from "./container-user.ts";
 import { type ContainerConfig, expandVariables, mountVariable } from "./pod-runtime.ts";
 
 /** The environment of the container. @param isolated it has a root of its own, with its volumes at their mount paths */
@@ -7,7 +8,8 @@ export function environmentOf(config: ContainerConfig, isolated: boolean): Recor
   const env: Record<string, string> = {
     PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     HOSTNAME: config.podName,
-    HOME: homeDirectory(),
+    // As container runtimes set it, not as the environment of who starts the cluster has it.
+    HOME: homeOf(config.user?.uid ?? processUser().uid),
   };
   for (const mount of config.mounts) {
     // Without a root of its own the program finds a volume only where the node has it.
@@ -24,13 +26,4 @@ export function argvOf(config: ContainerConfig, env: Readonly<Record<string, str
 /** The exit code of a program that a signal has ended: 128 and its number, as shells report it. */
 export function exitCodeOfSignal(signal: NodeJS.Signals | null): number {
   return signal === null ? 255 : 128 + constants.signals[signal];
-}
-
-/** As container runtimes set it: that of the user in the machine's list of users, not in who starts the cluster's environment. */
-function homeDirectory(): string {
-  try {
-    return userInfo().homedir;
-  } catch {
-    return "/"; // The user is not in the list.
-  }
 }

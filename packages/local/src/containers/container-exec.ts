@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process";
 import type { ProcessIdentity } from "../programs/process-identity.ts";
 import { environmentOf, exitCodeOfSignal } from "./container-command.ts";
+import { asContainerUser } from "./container-user.ts";
 import type { ExecProcess, ExecRequest } from "./pod-runtime.ts";
 import type { ShimFile } from "./pod-shim.ts";
 import { spawnOnTerminal } from "./terminal.ts";
@@ -21,11 +22,14 @@ export function startExec(
   { argv, signal, tty }: ExecRequest,
   terminal: string,
 ): ExecProcess {
-  const inside = config.workingDir === undefined ? argv : ["env", "-C", config.workingDir, ...argv];
+  const there = config.workingDir === undefined ? argv : ["env", "-C", config.workingDir, ...argv];
+  const inside = asContainerUser(config, there);
   const enter = ["nsenter", `--mount=/proc/${container.pid}/ns/mnt`];
   const root = `/proc/${container.pid}/root`;
   // Of the machine's directories not even the current one is left.
-  const command = isolated ? [...enter, `--root=${root}`, `--wd=${root}`, "--", ...inside] : [...argv];
+  const command = isolated
+    ? [...enter, `--root=${root}`, `--wd=${root}`, "--", ...inside]
+    : [...asContainerUser(config, argv)];
   const [program = "", ...args] = command;
   const env = environmentOf(config, isolated);
   const cwd = isolated ? "/" : (config.workingDir ?? "/");

@@ -19,6 +19,23 @@ export interface SandboxMount {
   readonly isDevice?: true;
 }
 
+/** The user of a node's containers, unless they ask for another one. */
+export interface NodeUser {
+  readonly uid: number;
+  readonly gid: number;
+  /** They may ask for another user or group. */
+  readonly mayChange: boolean;
+}
+
+/** The user that a container runs as. */
+export interface ContainerUser {
+  readonly uid: number;
+  /** Absent: the user's own group in the machine's list of users, or 0 where it is not in the list. */
+  readonly gid?: number;
+  /** Further groups. */
+  readonly groups: readonly number[];
+}
+
 /** One run of a container, ready to start. */
 export interface ContainerConfig {
   readonly podUID: string;
@@ -32,6 +49,12 @@ export interface ContainerConfig {
   /** Program and arguments; `$(NAME)` in them is replaced from the environment. */
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
+  /** Left out: the user of the node. */
+  readonly user?: ContainerUser;
+  /** Nothing in its root can be changed, but for its volumes and its `/dev`; only where it has a root of its own. */
+  readonly readOnlyRoot?: true;
+  /** It never gets more rights than it begins with. */
+  readonly noNewPrivileges?: true;
   /** Directory that the program starts in; default `/`. Made where it is missing. */
   readonly workingDir?: string;
   readonly mounts: readonly SandboxMount[];
@@ -124,6 +147,8 @@ export interface ExecProcess extends ContainerInput {
  * a time; a call that failed or was aborted may have taken effect, and is repeated.
  */
 export interface PodRuntime extends ContainerRuntime {
+  /** The user of its containers. */
+  readonly user: NodeUser;
   /**
    * Starts that run of the container; resolves once it runs or has ended. A run that was started before, or a later one, is
    * left as it is.

@@ -9,6 +9,7 @@
  */
 import { execFileSync, spawn } from "node:child_process";
 import {
+  chmodSync,
   closeSync,
   constants,
   existsSync,
@@ -30,6 +31,7 @@ import { writeFileAtomicSync } from "../programs/atomic-file.ts";
 import { identifyProcess } from "../programs/process-identity.ts";
 import { argvOf, environmentOf, exitCodeOfSignal } from "./container-command.ts";
 import { feedContainer, inputName, makeContainerInput } from "./container-input.ts";
+import { asContainerUser } from "./container-user.ts";
 import { createOutputStamper, type LogStream, stampedLine } from "./log-line.ts";
 import { pathInRoot } from "./path-in-root.ts";
 import type { ContainerConfig, EndedContainer } from "./pod-runtime.ts";
@@ -121,7 +123,10 @@ async function main(sandboxFile: string): Promise<void> {
     }
     if (isolated) {
       root = buildRoot(podDir, config);
-      command = ["chroot", root, ...inDirectory(root, config.workingDir, command)];
+      command = ["chroot", root, ...asContainerUser(config, inDirectory(root, config.workingDir, command))];
+      if (config.readOnlyRoot === true) makeReadOnly(root);
+    } else {
+      command = [...asContainerUser(config, command)];
     }
   } catch (error) {
     say(log, `cannot make the container's root or input: ${error instanceof Error ? error.message : error}`);
@@ -209,13 +214,24 @@ function buildRoot(podDir: string, config: ContainerConfig): string {
   mkdirSync(base, { recursive: true, mode: 0o700 });
   run("mount", ["-t", "tmpfs", "-o", "mode=755,size=64m", "tmpfs", base]);
   for (const part of ["upper", "work", "root"]) mkdirSync(join(base, part), { mode: 0o755 });
+  let hasOwnDevices = true;
   try {
     const options = `lowerdir=/,upperdir=${join(base, "upper")},workdir=${join(base, "work")}`;
     run("mount", ["-t", "overlay", "-o", options, "overlay", root]);
     run("mount", ["--bind", "/proc", join(root, "proc")]);
     makeDevices(join(root, "dev"));
   } catch {
+    hasOwnDevices = false;
+    // A mount, as the overlay is.
+    run("mount", ["--bind", root, root]);
     bindSystem(root);
+  }
+  // As container runtimes do, so that any user can leave a message there.
+  if (hasOwnDevices && config.terminationMessagePath !== undefined) {
+    const file = pathInRoot(root, config.terminationMessagePath);
+    mkdirSync(dirname(file), { recursive: true });
+    if (!existsSync(file)) writeFileSync(file, "");
+    chmodSync(file, 0o666);
   }
   for (const mount of config.mounts) {
     // As the container will see it: a link to an absolute path must not lead into the machine's own root.
@@ -226,6 +242,11 @@ function buildRoot(podDir: string, config: ContainerConfig): string {
     if (mount.readOnly) run("mount", ["-o", "remount,bind,ro", target]);
   }
   return root;
+}
+
+/** What is mounted below the root stays as it is. */
+function makeReadOnly(root: string): void {
+  run("mount", ["-o", "remount,bind,ro", root]);
 }
 
 /** Nothing is made in the machine's `/dev`. @throws Error where the container has that instead of its own */

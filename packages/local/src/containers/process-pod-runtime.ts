@@ -13,6 +13,7 @@ import { childEnvironment } from "../programs/child-environment.ts";
 import { isAlive, type ProcessIdentity, signalProcess } from "../programs/process-identity.ts";
 import { startExec } from "./container-exec.ts";
 import { inputName, openContainerInput } from "./container-input.ts";
+import { processUser } from "./container-user.ts";
 import {
   type AttachRequest,
   type ContainerConfig,
@@ -20,6 +21,7 @@ import {
   type ContainerState,
   type ExecProcess,
   type ExecRequest,
+  type NodeUser,
   notRunning,
   type PodRuntime,
   withoutPast,
@@ -61,6 +63,7 @@ export function createProcessPodRuntime(
 }
 
 class ProcessPodRuntime implements PodRuntime {
+  readonly user: NodeUser;
   readonly #clock: Clock;
   readonly #host: Host;
   readonly #stateDir: string;
@@ -71,6 +74,8 @@ class ProcessPodRuntime implements PodRuntime {
     this.#host = host;
     this.#stateDir = stateDir;
     this.#isIsolated = host.form === "kernel";
+    // Where the kernel lets it mount it is root.
+    this.user = { ...processUser(), mayChange: this.#isIsolated };
   }
 
   async startContainer(config: ContainerConfig, signal: AbortSignal): Promise<void> {

@@ -70,6 +70,8 @@ export function createProgramPodRuntime(
   };
 
   return {
+    // Programs of this process have no user of their own.
+    user: { uid: 0, gid: 0, mayChange: true },
     async startContainer(config) {
       const containers = pods.get(config.podUID) ?? new Map<string, Running>();
       pods.set(config.podUID, containers);

@@ -1,9 +1,10 @@
 /** Turns a container of a pod and its mounted volumes into what the runtime is given. Pure. */
 import type { Container, Pod, Stored } from "@longshore/kube";
 import type { MountedVolume } from "@longshore/volumes";
-import type { ContainerConfig, SandboxMount } from "../containers/pod-runtime.ts";
+import type { ContainerConfig, NodeUser, SandboxMount } from "../containers/pod-runtime.ts";
 import { podLogFile } from "../containers/read-pod-logs.ts";
 import type { NextRun } from "./container-plan.ts";
+import { containerUserOf } from "./container-user.ts";
 import { PodSpecError } from "./pod-spec-error.ts";
 import { subPathOf } from "./sub-paths.ts";
 
@@ -12,13 +13,15 @@ export interface ContainerSetting {
   readonly env: Readonly<Record<string, string>>;
   readonly mounted: ReadonlyMap<string, MountedVolume>;
   readonly logDir: string;
+  /** The user of the node's containers. */
+  readonly nodeUser: NodeUser;
 }
 
-/** A run of one of the pod's containers. @throws PodSpecError when the spec asks for an unusable path, or for no program */
+/** A run of one of the pod's containers. @throws PodSpecError when the spec asks for an unusable path or user, or for no program */
 export function containerConfigOf(
   pod: Stored<Pod>,
   { container, attempt, quickRestarts }: NextRun,
-  { env, mounted, logDir }: ContainerSetting,
+  { env, mounted, logDir, nodeUser }: ContainerSetting,
 ): ContainerConfig {
   const namespace = pod.metadata.namespace ?? "default";
   const field = `pod ${namespace}/${pod.metadata.name}, ${fieldOf(pod, container)}`;
@@ -31,6 +34,8 @@ export function containerConfigOf(
   if (terminationMessagePath !== undefined) {
     checkPath(terminationMessagePath, `${field}.terminationMessagePath`);
   }
+  const user = containerUserOf(pod, { container, field: fieldOf(pod, container) }, nodeUser);
+  const { readOnlyRootFilesystem, allowPrivilegeEscalation } = container.securityContext ?? {};
   return {
     podUID: pod.metadata.uid,
     namespace,
@@ -40,6 +45,9 @@ export function containerConfigOf(
     quickRestarts,
     argv,
     env,
+    ...(user === undefined ? {} : { user }),
+    ...(readOnlyRootFilesystem === true ? { readOnlyRoot: true } : {}),
+    ...(allowPrivilegeEscalation === false ? { noNewPrivileges: true } : {}),
     ...(workingDir === undefined || workingDir === "" ? {} : { workingDir }),
     ...(terminationMessagePath === undefined ? {} : { terminationMessagePath }),
     ...(container.stdin === true ? { stdin: container.stdinOnce === true ? "once" : "kept" } : {}),

@@ -4,11 +4,13 @@ import {
   type Container,
   type EnvVar,
   type KubeClient,
+  type Node,
   type Pod,
   resources,
   type Secret,
   type Stored,
 } from "@longshore/kube";
+import { isLimitOfNode, type ResourceField, resourceText } from "@longshore/volumes";
 import { expandVariables } from "../containers/pod-runtime.ts";
 import { PodSpecError } from "./pod-spec-error.ts";
 
@@ -16,18 +18,21 @@ import { PodSpecError } from "./pod-spec-error.ts";
 export interface EnvironmentSources {
   readonly configMaps: ReadonlyMap<string, ConfigMap>;
   readonly secrets: ReadonlyMap<string, Secret>;
+  /** The pod's node, read only where a limit is asked for that the container does not have. */
+  readonly node: Node | undefined;
 }
 
 type ValueSource = NonNullable<EnvVar["valueFrom"]>;
 
-/** Reads the ConfigMaps and Secrets that the container's environment names, each once. */
+/** Reads the ConfigMaps and Secrets that the container's environment names, each once. @throws PodSpecError, as {@link environmentFrom} */
 export async function readEnvironmentSources(
   kube: KubeClient,
   pod: Stored<Pod>,
-  { env = [], envFrom = [] }: Container,
+  container: Container,
   signal: AbortSignal,
 ): Promise<EnvironmentSources> {
   const namespace = pod.metadata.namespace ?? "default";
+  const { env = [], envFrom = [] } = container;
   const configMaps = new Map<string, ConfigMap>();
   const secrets = new Map<string, Secret>();
   const names = (values: readonly (string | undefined)[]) =>
@@ -47,7 +52,14 @@ export async function readEnvironmentSources(
     const found = await kube.get(resources.secrets, { namespace, name }, { signal });
     if (found !== undefined) secrets.set(name, found);
   }
-  return { configMaps, secrets };
+  const isOfNode = keys.some((from) => {
+    const field = from?.resourceFieldRef;
+    return field !== undefined && shown(pod, container, () => isLimitOfNode(pod, fieldIn(container, field)));
+  });
+  const node = isOfNode
+    ? await kube.get(resources.nodes, { name: pod.spec?.nodeName ?? "" }, { signal })
+    : undefined;
+  return { configMaps, secrets, node };
 }
 
 /**
@@ -92,11 +104,7 @@ function variableOf(
     return value;
   }
   if (resourceFieldRef !== undefined) {
-    throw missing(
-      pod,
-      container,
-      `resource field "${resourceFieldRef.resource}" on local nodes, which set no limits; it`,
-    );
+    return shown(pod, container, () => resourceText(pod, fieldIn(container, resourceFieldRef), sources.node));
   }
   const ref = configMapKeyRef ?? secretKeyRef;
   if (ref === undefined) return undefined;
@@ -109,9 +117,30 @@ function variableOf(
   return value;
 }
 
+/** A field that names no container is the container's own. */
+function fieldIn({ name }: Container, field: ResourceField): ResourceField {
+  return (field.containerName ?? "") === "" ? { ...field, containerName: name } : field;
+}
+
+/** @throws PodSpecError in place of an error that names neither pod nor container */
+function shown<T>(pod: Pod, container: Container, show: () => T): T {
+  try {
+    return show();
+  } catch (cause) {
+    throw new PodSpecError(
+      `${environmentOf(pod, container)}: ${cause instanceof Error ? cause.message : String(cause)}`,
+      { cause },
+    );
+  }
+}
+
+function environmentOf({ metadata }: Pod, { name }: Container): string {
+  return `pod ${metadata?.namespace ?? "default"}/${metadata?.name}, env of container "${name}"`;
+}
+
 function missing(pod: Pod, container: Container, what: string): PodSpecError {
   return new PodSpecError(
-    `pod ${pod.metadata?.namespace ?? "default"}/${pod.metadata?.name}, env of container "${container.name}": ${what} is not there: make it, or mark it as optional`,
+    `${environmentOf(pod, container)}: ${what} is not there: make it, or mark it as optional`,
   );
 }
 
@@ -150,7 +179,9 @@ function fieldOf(pod: Stored<Pod>, path: string): string | undefined {
     case "spec.serviceAccountName":
       return pod.spec?.serviceAccountName ?? "";
     case "status.hostIP":
+    case "status.hostIPs":
     case "status.podIP":
+    case "status.podIPs":
       return "127.0.0.1";
     default:
       return undefined;

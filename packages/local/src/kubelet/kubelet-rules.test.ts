@@ -43,7 +43,8 @@ describe("containerConfigOf", () => {
     const container = pod.spec?.containers[0];
     if (container === undefined) throw new Error("no container");
     const run = { container, attempt: 2, quickRestarts: 1 };
-    return containerConfigOf(pod, run, { env: { A: "1" }, mounted, logDir: "/logs" });
+    const nodeUser = { uid: 0, gid: 0, mayChange: true };
+    return containerConfigOf(pod, run, { env: { A: "1" }, mounted, logDir: "/logs", nodeUser });
   };
   it("joins command, environment and mounts", () => {
     const pod = aPod({
@@ -73,6 +74,14 @@ describe("containerConfigOf", () => {
   ])("the standard input of %j", (container, stdin) => {
     expect(configOf(aPod(container)).stdin).toBe(stdin);
   });
+  it("asks for the user and for less rights than root has", () => {
+    const securityContext = { runAsUser: 7, readOnlyRootFilesystem: true, allowPrivilegeEscalation: false };
+    const less = { user: { uid: 7, groups: [] }, readOnlyRoot: true, noNewPrivileges: true };
+    expect(configOf(aPod({ securityContext }))).toMatchObject(less);
+    expect(configOf(aPod({ securityContext: { readOnlyRootFilesystem: false } }))).not.toHaveProperty(
+      "readOnlyRoot",
+    );
+  });
   it("gives devices in place of files", () => {
     const pod = aPod({ volumeDevices: [{ name: "data", devicePath: "/dev/xvda" }] });
     const device = { volumeName: "data", hostPath: "/n/v", mountPath: "/dev/xvda", readOnly: false };
@@ -100,6 +109,7 @@ describe("containerConfigOf", () => {
       { volumeMounts: [{ name: "data", mountPath: "/d", subPathExpr: "$(NO)/x" }] },
     ],
     ["a volume that is not mounted", { volumeMounts: [{ name: "other", mountPath: "/data" }] }],
+    ["root where that is not to be", { securityContext: { runAsNonRoot: true } }],
     ["a container without a command", { command: [] }],
     ["a working directory that climbs out", { workingDir: "/a/.." }],
     ["a relative path of the last message", { terminationMessagePath: "dev/log" }],
@@ -115,10 +125,17 @@ describe("environmentFrom", () => {
   const sources = {
     configMaps: new Map([["settings", { data: { mode: "fast", size: "9" } }]]),
     secrets: new Map([["login", { data: { password: Buffer.from("s3").toString("base64") } }]]),
+    node: { metadata: { name: "n" }, status: { allocatable: { cpu: "2", memory: "4Gi" } } },
   };
   const envOf = (container: object) => {
     const pod = aPod(container, {
       metadata: { name: "p", uid: "u", namespace: "ns", labels: { tier: "db" } },
+      spec: {
+        containers: [
+          { name: "c", ...container },
+          { name: "d", resources: { limits: { cpu: "1500m" } } },
+        ],
+      },
     });
     return environmentFrom(pod, { name: "c", ...container }, sources);
   };
@@ -148,6 +165,21 @@ describe("environmentFrom", () => {
       },
       { P_mode: "fast", P_size: "1" },
     ],
+    [
+      "a limit, in units of the divisor",
+      {
+        ...from({ resourceFieldRef: { resource: "limits.memory", divisor: "1Mi" } }),
+        resources: { limits: { memory: "64Mi" } },
+      },
+      { X: "64" },
+    ],
+    ["a limit that is not set", from({ resourceFieldRef: { resource: "limits.cpu" } }), { X: "2" }],
+    ["a request that is not set", from({ resourceFieldRef: { resource: "requests.memory" } }), { X: "0" }],
+    [
+      "a limit of another container, rounded up",
+      from({ resourceFieldRef: { containerName: "d", resource: "limits.cpu" } }),
+      { X: "2" },
+    ],
     ["a whole Secret", { envFrom: [{ secretRef: { name: "login" } }] }, { password: "s3" }],
     ["an optional object", { envFrom: [{ secretRef: { name: "none", optional: true } }] }, {}],
   ])("%s", (_name, container, expected) => expect(envOf(container)).toEqual(expected));
@@ -156,6 +188,11 @@ describe("environmentFrom", () => {
     [from({ secretKeyRef: { name: "none", key: "k" } }), 'key "k" of Secret "none"'],
     [{ envFrom: [{ configMapRef: { name: "none" } }] }, 'ConfigMap "none"'],
     [from({ fieldRef: { fieldPath: "spec.none" } }), 'field "spec.none"'],
+    [
+      from({ resourceFieldRef: { resource: "limits.none" } }),
+      'container "c": downwardAPI: "limits.none" is no',
+    ],
+    [from({ resourceFieldRef: { containerName: "e", resource: "limits.cpu" } }), 'no container "e"'],
   ])("names what is missing: %j", (container, text) => expect(() => envOf(container)).toThrow(text));
 });
 

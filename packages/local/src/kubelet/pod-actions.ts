@@ -162,7 +162,7 @@ async function startContainer(
   try {
     const sources = await readEnvironmentSources(kube, pod, run.container, signal);
     const env = environmentFrom(pod, run.container, sources);
-    const config = containerConfigOf(pod, run, { env, mounted, logDir });
+    const config = containerConfigOf(pod, run, { env, mounted, logDir, nodeUser: runtime.user });
     await runtime.startContainer(await withSubPaths(volumes, config), signal);
     return passed(observed, { start: { kind: "started", run } });
   } catch (error) {

@@ -30,6 +30,8 @@ class TestNode {
   readonly calls: string[] = [];
   /** By UID of the pod, then by name. */
   readonly containers = new Map<string, Map<string, ContainerState>>();
+  /** That of the container that started last. */
+  environment: Readonly<Record<string, string>> = {};
   /** What a program beside a container ends with. */
   execExitCode = 0;
   areVolumesGone = true;
@@ -86,13 +88,15 @@ class TestNode {
   }
 
   #runtime(): PodRuntime {
-    const { calls, containers, env } = this;
+    const { calls, containers } = this;
     const node = this;
     return {
-      async startContainer({ podUID, containerName, attempt, quickRestarts }: ContainerConfig) {
+      user: { uid: 0, gid: 0, mayChange: true },
+      async startContainer({ podUID, containerName, attempt, quickRestarts, env }: ContainerConfig) {
         calls.push(`start ${containerName} ${attempt}`);
+        node.environment = env;
         const states = containers.get(podUID) ?? new Map<string, ContainerState>();
-        const startedAt = env.clock.now().toISOString();
+        const startedAt = node.env.clock.now().toISOString();
         containers.set(
           podUID,
           states.set(containerName, { kind: "running", attempt, quickRestarts, startedAt }),
@@ -313,4 +317,27 @@ test("a value that is not there yet keeps the container waiting, and starts it o
     await node.pass(100);
   }
   expect(node.work()).toContain("start c 0");
+});
+
+test("a limit that a container does not have is in its environment as what the node has", async () => {
+  const node = new TestNode();
+  const allocatable = { cpu: "4", memory: "8Gi" };
+  await node.kube.create(resources.nodes, { metadata: { name: "n" }, status: { allocatable } }, { signal });
+  node.start();
+  const resourceFieldRef = { resource: "limits.memory", divisor: "1Gi" };
+  await node.createPod({
+    containers: [
+      {
+        name: "c",
+        image: "none",
+        command: ["run"],
+        env: [{ name: "MEMORY", valueFrom: { resourceFieldRef } }],
+      },
+    ],
+  });
+  await node.pass(1000);
+  node.mount();
+  await node.pass(1000);
+  expect(node.work()).toContain("start c 0");
+  expect(node.environment).toEqual({ MEMORY: "8" });
 });

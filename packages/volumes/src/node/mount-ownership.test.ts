@@ -83,6 +83,7 @@ describe("a driver's policy", () => {
     ["None: nothing is changed", { fsGroupPolicy: "None" }, ["ReadWriteOnce"], 0],
     ["File: also a volume of many nodes is given", { fsGroupPolicy: "File" }, ["ReadWriteMany"], 2],
     ["the default: one of many nodes is not", {}, ["ReadWriteMany"], 0],
+    ["the default: one of a single pod is given", {}, ["ReadWriteOncePod"], 1],
   ])("%s (csi-plugin.md 9.6)", async (_, policy, accessModes, count) => {
     const { walks } = await mountedTwice({ security: { fsGroup: 7 }, policy, accessModes });
     expect(walks).toHaveLength(count);

@@ -509,15 +509,32 @@ describe("hostPath (docs/behaviour/pod-volumes.md 7)", () => {
   });
 });
 
+it("mount options that a plugin does not use are refused by name (node-agent.md 7.3)", async () => {
+  const { world, pod, reports } = await podWorld();
+  await world.host.makeDirectory("/data");
+  await world.volume("h", { hostPath: { path: "/data" }, mountOptions: ["noexec"] });
+  const agent = world.start();
+  const p = await pod("p", { name: "v", persistentVolumeClaim: { claimName: "claim-h" } });
+  await reports("PersistentVolume pv-h: mount options noexec are not supported by kubernetes.io/host-path");
+  expect(agent.volumes.mountedVolumes(p.metadata.uid).size).toBe(0);
+  const without = { type: "merge", body: { spec: { mountOptions: null } } } as const;
+  await world.kube.patch(resources.persistentVolumes, { name: "pv-h" }, without, world);
+  const wait = () => world.clock.run(agent.volumes.waitForAttachAndMount(p, world.signal)).catch(() => {});
+  await wait();
+  await wait();
+  expect(agent.volumes.mountedVolumes(p.metadata.uid).size).toBe(1);
+  await agent.stop();
+});
+
 describe("local PersistentVolumes (docs/behaviour/pod-volumes.md 8)", () => {
-  async function localWorld(path: string, onNode: string) {
+  async function localWorld(path: string, onNode: string, over: object = {}) {
     const tools = await podWorld();
     const key = "kubernetes.io/hostname";
     const term = { matchExpressions: [{ key, operator: "In", values: [onNode] }] };
     const labels = { type: "merge", body: { metadata: { labels: { [key]: nodeName } } } } as const;
     await tools.kube.patch(resources.nodes, { name: nodeName }, labels, tools.world);
     const nodeAffinity = { required: { nodeSelectorTerms: [term] } };
-    await tools.world.volume("l", { local: { path }, nodeAffinity });
+    await tools.world.volume("l", { local: { path }, nodeAffinity, ...over });
     const claim = { name: "v", persistentVolumeClaim: { claimName: "claim-l" } };
     return { ...tools, claim };
   }
@@ -559,27 +576,116 @@ describe("local PersistentVolumes (docs/behaviour/pod-volumes.md 8)", () => {
     await agent.stop();
   });
 
-  it("the group of its files changes with the first pod only (pod-volumes.md 8.3)", async () => {
-    const { world, claim } = await localWorld("/mnt/disk", nodeName);
-    await world.host.makeDirectory("/mnt/disk");
-    const chowned: string[] = [];
-    const { host } = world;
-    const original = host.chownTree.bind(host);
-    host.chownTree = async (path, gid, options) => {
-      chowned.push(`${gid}`);
-      return original(path, gid, options);
-    };
+  const globalMount = `${rootDir}/plugins/kubernetes.io/local-volume/mounts/pv-l`;
+
+  /** A node with a local disk of 1 MiB, and the path of its device. */
+  async function diskWorld(local: object = {}) {
+    const tools = await podWorld();
+    await tools.world.host.truncateFile("/disk", 1 << 20);
+    const device = await tools.world.host.attachLoop("/disk");
+    await tools.world.host.symlink(device, "/by-id");
+    const nodeAffinity = { required: { nodeSelectorTerms: [{ matchExpressions: [notLabelled] }] } };
+    await tools.world.volume("l", { local: { path: "/by-id", ...local }, nodeAffinity });
+    const claim = { name: "v", persistentVolumeClaim: { claimName: "claim-l" } };
+    return { ...tools, claim, device };
+  }
+  const notLabelled = { key: "no-such-label", operator: "DoesNotExist" };
+
+  it("a device is formatted once, mounted once for all pods of the node, and unmounted with the last (pod-volumes.md 8.2)", async () => {
+    const { world, pod, mounted, claim, device } = await diskWorld();
     const agent = world.start();
-    for (const [name, fsGroup] of [
-      ["p", 1000],
-      ["q", 2000],
-    ] as const) {
-      const spec = { securityContext: { fsGroup } };
-      const containers = [{ name: "c", image: "i", volumeMounts: [{ name: "v", mountPath: "/v" }] }];
-      const made = await world.pod(name, [], { ...spec, containers, volumes: [claim] });
-      await world.until("mounted", () => agent.volumes.mountedVolumes(made.metadata.uid).size === 1);
-    }
-    expect(chowned).toEqual(["1000"]);
+    const pathOfP = await mounted(agent, await pod("p", claim));
+    await world.host.writeFileAtomic(`${pathOfP}/f`, "x");
+    const pathOfQ = await mounted(agent, await pod("q", claim));
+    expect(await world.host.readFile(`${pathOfQ}/f`)).toBe("x");
+    const mounts = async () =>
+      (await world.host.listMounts(rootDir)).map(({ target, source, fsType }) => [target, source, fsType]);
+    expect(await mounts()).toContainEqual([globalMount, device, "ext4"]);
+    expect(await mounts()).toHaveLength(3);
+    await world.deletePod("p");
+    await world.until("p has let go", async () => (await mounts()).length === 2);
+    await world.deletePod("q");
+    await world.until("nothing is mounted", async () => (await mounts()).length === 0);
+    await world.until(
+      "its directory has gone",
+      async () => (await world.host.stat(globalMount)) === undefined,
+    );
+    const again = await mounted(agent, await pod("r", claim));
+    expect(await world.host.readFile(`${again}/f`)).toBe("x");
     await agent.stop();
   });
+
+  it("a device whose pods went while no agent ran is unmounted (pod-volumes.md 8.2)", async () => {
+    const { world, pod, mounted, claim } = await diskWorld();
+    const agent = world.start();
+    await mounted(agent, await pod("p", claim));
+    agent.crash();
+    await world.deletePod("p");
+    const second = world.start();
+    await world.until("unmounted", async () => (await world.host.listMounts(rootDir)).length === 0);
+    await second.stop();
+  });
+
+  it.each([
+    [{}, "xfs"],
+    [{ fsType: "ext4" }, 'it holds xfs and its fsType is "ext4": set fsType to xfs'],
+  ])(
+    "a device that holds a file system is never formatted: %j, %s (pod-volumes.md 8.2)",
+    async (local, outcome) => {
+      const { world, pod, mounted, reports, claim, device } = await diskWorld(local);
+      await world.host.format(device, "xfs");
+      const agent = world.start();
+      const p = await pod("p", claim);
+      if (outcome === "xfs") {
+        await mounted(agent, p);
+        expect((await world.host.listMounts(globalMount))[0]?.fsType).toBe("xfs");
+      } else await reports(outcome);
+      await agent.stop();
+    },
+  );
+
+  it("mount options are for devices: they are refused with a directory (pod-volumes.md 8.2)", async () => {
+    const { world, pod, reports, claim } = await localWorld("/mnt/disk", nodeName, {
+      mountOptions: ["noatime"],
+    });
+    await world.host.makeDirectory("/mnt/disk");
+    const agent = world.start();
+    await pod("p", claim);
+    await reports(
+      "PersistentVolume pv-l: mount options noatime are for a device, and /mnt/disk is a directory",
+    );
+    await agent.stop();
+  });
+
+  it.each([
+    [{}, "1000 always"],
+    [{ fsGroupChangePolicy: "OnRootMismatch" }, "1000 where its root is another's"],
+  ])(
+    "the group of its files changes with the first pod only: %j (pod-volumes.md 8.3)",
+    async (policy, change) => {
+      const { world, claim } = await localWorld("/mnt/disk", nodeName);
+      await world.host.makeDirectory("/mnt/disk");
+      const chowned: string[] = [];
+      const { host } = world;
+      const original = host.chownTree.bind(host);
+      host.chownTree = async (path, gid, options) => {
+        chowned.push(
+          `${gid} ${options?.onlyOnRootMismatch === true ? "where its root is another's" : "always"}`,
+        );
+        return original(path, gid, options);
+      };
+      const agent = world.start();
+      for (const [name, fsGroup] of [
+        ["p", 1000],
+        ["q", 2000],
+      ] as const) {
+        const spec = { securityContext: { fsGroup, ...policy } };
+        const containers = [{ name: "c", image: "i", volumeMounts: [{ name: "v", mountPath: "/v" }] }];
+        const made = await world.pod(name, [], { ...spec, containers, volumes: [claim] });
+        await world.until("mounted", () => agent.volumes.mountedVolumes(made.metadata.uid).size === 1);
+      }
+      expect(chowned).toEqual([change]);
+      await agent.stop();
+    },
+  );
 });

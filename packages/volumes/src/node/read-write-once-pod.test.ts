@@ -1,15 +1,24 @@
 /** A volume that one pod may have at a time. Source: docs/behaviour/node-agent.md 7.3. */
+import {
+  NodeServiceCapability_RPC_Type as Capability,
+  VolumeCapability_AccessMode_Mode as Mode,
+} from "@longshore/csi";
 import { resources } from "@longshore/kube";
 import { describe, expect, it } from "vitest";
 import { csiName, driverName, NodeWorld } from "./testing/node-world.ts";
+import { type TestDriverOptions, testDriver } from "./testing/test-driver.ts";
 
 const forms = ["Filesystem", "Block"] as const;
 type Form = (typeof forms)[number];
 
 /** A node with the volume in pod `a`. */
-async function mounted(form: Form, accessModes: readonly string[] = ["ReadWriteOncePod"]) {
+async function mounted(
+  form: Form,
+  accessModes: readonly string[] = ["ReadWriteOncePod"],
+  driver: TestDriverOptions = {},
+) {
   const world = await NodeWorld.create();
-  await world.serveDriver();
+  await world.serveDriver(testDriver(world.host, driver));
   const agent = world.start();
   const fsType = form === "Block" ? {} : { fsType: "ext4" };
   const csi = { driver: driverName, volumeHandle: "vol-1", ...fsType };
@@ -73,4 +82,29 @@ it("a volume of ReadWriteOnce is for all pods of the node (node-agent.md 7.3)", 
   const b = await pod("b");
   await world.until("b has it too", () => has(b));
   await agent.stop();
+});
+
+describe("the access mode that a driver gets", () => {
+  const distinguishes = { rpcs: [Capability.SINGLE_NODE_MULTI_WRITER, Capability.EXPAND_VOLUME] };
+  it.each<[string, Form, TestDriverOptions, string, keyof typeof Mode]>([
+    ["one pod", "Filesystem", distinguishes, "ReadWriteOncePod", "SINGLE_NODE_SINGLE_WRITER"],
+    ["one pod, as a device", "Block", distinguishes, "ReadWriteOncePod", "SINGLE_NODE_SINGLE_WRITER"],
+    ["one node", "Filesystem", distinguishes, "ReadWriteOnce", "SINGLE_NODE_MULTI_WRITER"],
+    ["one node, as a device", "Block", distinguishes, "ReadWriteOnce", "SINGLE_NODE_MULTI_WRITER"],
+    [
+      "one pod, by a driver that knows no difference",
+      "Filesystem",
+      {},
+      "ReadWriteOncePod",
+      "SINGLE_NODE_WRITER",
+    ],
+    ["one node, by a driver that knows no difference", "Block", {}, "ReadWriteOnce", "SINGLE_NODE_WRITER"],
+  ])("of a volume of %s (csi-plugin.md 12)", async (_, form, options, accessMode, said) => {
+    const { world, agent } = await mounted(form, [accessMode], options);
+    expect(world.driver.lastAccessMode).toEqual({
+      NodeStageVolume: Mode[said],
+      NodePublishVolume: Mode[said],
+    });
+    await agent.stop();
+  });
 });

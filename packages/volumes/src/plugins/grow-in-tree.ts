@@ -5,6 +5,7 @@
  * for the node, and for no pod yet, is unmounted for it.
  */
 import { type Host, HostError } from "@longshore/runtime";
+import { mountOptionsOf } from "../framework/mount-options.ts";
 import { FailedPreconditionError } from "../framework/node-error-kind.ts";
 import type { NodeExpandOptions } from "../framework/volume-plugin.ts";
 import type { VolumeSpec } from "../framework/volume-spec.ts";
@@ -34,7 +35,7 @@ export async function growInTree(
   await host.unmount(path);
   await host.growUnmounted(devicePath);
   const { fsType } = sourceOf(spec);
-  const flags = spec.persistentVolume?.spec?.mountOptions ?? [];
+  const flags = mountOptionsOf(spec.persistentVolume ?? {});
   await host.mountDevice(devicePath, path, { fsType: fsType === "" ? "ext4" : fsType, flags: [...flags] });
   return true;
 }

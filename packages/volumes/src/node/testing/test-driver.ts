@@ -5,6 +5,7 @@ import {
   type GrpcCode,
   NodeServiceCapability_RPC_Type,
   type VolumeCapability,
+  type VolumeCapability_AccessMode_Mode,
   VolumeUsage_Unit,
 } from "@longshore/csi";
 import type { Host } from "@longshore/runtime";
@@ -31,6 +32,8 @@ export interface TestDriver {
     | undefined;
   /** What the last NodeStageVolume and NodePublishVolume said of the mount. */
   readonly lastMount: Record<string, { readonly group: string; readonly flags: readonly string[] }>;
+  /** The access mode that each call last said. */
+  readonly lastAccessMode: Record<string, VolumeCapability_AccessMode_Mode | undefined>;
   /** Where the last NodeGetVolumeStats was to look. */
   lastStats: { readonly volumePath: string; readonly stagingPath: string } | undefined;
   /** What NodeGetVolumeStats says of a volume's condition. */
@@ -63,6 +66,7 @@ export function testDriver(host: Host, options: TestDriverOptions = {}): TestDri
     lastExpand: undefined,
     lastStats: undefined,
     lastMount: {},
+    lastAccessMode: {},
     condition: undefined,
     device: "",
     before: () => {},
@@ -98,6 +102,7 @@ export function testDriver(host: Host, options: TestDriverOptions = {}): TestDri
         },
         nodeStageVolume: (r) =>
           call("NodeStageVolume", r.volumeId, async () => {
+            driver.lastAccessMode.NodeStageVolume = accessModeOf(r.volumeCapability);
             if (isBlock(r)) return;
             driver.lastMount.NodeStageVolume = mountOf(r.volumeCapability);
             const device = r.publishContext.devicePath ?? driver.device;
@@ -107,6 +112,7 @@ export function testDriver(host: Host, options: TestDriverOptions = {}): TestDri
           }),
         nodePublishVolume: (r) =>
           call("NodePublishVolume", r.volumeId, async () => {
+            driver.lastAccessMode.NodePublishVolume = accessModeOf(r.volumeCapability);
             driver.lastStagingPath = r.stagingTargetPath;
             driver.lastMount.NodePublishVolume = mountOf(r.volumeCapability);
             driver.lastPublish = {
@@ -155,6 +161,7 @@ export function testDriver(host: Host, options: TestDriverOptions = {}): TestDri
         },
         nodeExpandVolume: (r) =>
           call("NodeExpandVolume", r.volumeId, async () => {
+            driver.lastAccessMode.NodeExpandVolume = accessModeOf(r.volumeCapability);
             const { volumePath, stagingTargetPath: stagingPath } = r;
             driver.lastExpand = { volumePath, stagingPath, isBlock: isBlock(r) };
             if (isBlock(r)) return;
@@ -174,6 +181,8 @@ export function testDriver(host: Host, options: TestDriverOptions = {}): TestDri
 
 const isBlock = ({ volumeCapability }: { readonly volumeCapability?: VolumeCapability | undefined }) =>
   volumeCapability?.accessType.case === "block";
+
+const accessModeOf = (capability: VolumeCapability | undefined) => capability?.accessMode?.mode;
 
 function mountOf(capability: VolumeCapability | undefined) {
   const type = capability?.accessType;

@@ -24,9 +24,11 @@ import {
   blockCapability,
   classified,
   type NodeCalls,
+  type NodeCapabilities,
   nodeCallIsFinal,
+  nodeCapabilities,
   requireDriver,
-  stagesVolumes,
+  stages,
   withDriver,
 } from "./csi-client.ts";
 import {
@@ -92,19 +94,17 @@ async function stage(
     requireDriver(context, source.driver),
   );
   await withDriver(context, { driver: source.driver, spec }, signal, async (calls) => {
-    const stages = await orTransient(
-      `driver ${source.driver} cannot be asked whether it stages volumes`,
-      () => stagesVolumes(calls),
-    );
+    const capabilities = await capabilitiesOf(source, calls);
+    const isStaged = stages(capabilities);
     const publishContext = await publishContextFor(context, source, calls);
     const secrets = await orTransient(`volume ${source.volumeHandle}: nodeStageSecretRef`, () =>
-      secretsOf(context, stages ? source.nodeStageSecretRef : undefined, calls.options.signal),
+      secretsOf(context, isStaged ? source.nodeStageSecretRef : undefined, calls.options.signal),
     );
     await orTransient(`the directories of volume ${source.volumeHandle} cannot be prepared`, async () => {
       await writeBlockVolData(context, mapping);
       await host.makeDirectory(stagingPath);
     });
-    if (!stages) return;
+    if (!isStaged) return;
     try {
       await classified(`NodeStageVolume of ${source.volumeHandle} may be in progress`, () =>
         calls.node.nodeStageVolume(
@@ -112,7 +112,7 @@ async function stage(
             volumeId: source.volumeHandle,
             publishContext,
             stagingTargetPath: stagingPath,
-            volumeCapability: blockCapability(pv.spec?.accessModes),
+            volumeCapability: blockCapability({ accessModes: pv.spec?.accessModes, capabilities }),
             secrets,
             volumeContext: { ...source.volumeAttributes },
           },
@@ -154,6 +154,7 @@ async function publish(
     requireDriver(context, source.driver),
   );
   await withDriver(context, { driver: source.driver, spec }, signal, async (calls) => {
+    const capabilities = await capabilitiesOf(source, calls);
     const publishContext = await publishContextFor(context, source, calls);
     const secrets = await orTransient(`volume ${handle}: nodePublishSecretRef`, () =>
       secretsOf(context, source.nodePublishSecretRef, calls.options.signal),
@@ -169,7 +170,7 @@ async function publish(
           // Always set, also for a driver that stages nothing (docs/behaviour/csi-plugin.md 10).
           stagingTargetPath: blockStagingPath(rootDir, volumeName),
           targetPath: path,
-          volumeCapability: blockCapability(pv.spec?.accessModes),
+          volumeCapability: blockCapability({ accessModes: pv.spec?.accessModes, capabilities }),
           readonly: readOnly,
           secrets,
           volumeContext: { ...source.volumeAttributes },
@@ -178,6 +179,10 @@ async function publish(
       ),
     );
   });
+}
+
+function capabilitiesOf({ driver }: CSIPersistentVolumeSource, calls: NodeCalls): Promise<NodeCapabilities> {
+  return orTransient(`driver ${driver} cannot be asked what it can do`, () => nodeCapabilities(calls));
 }
 
 /** What the driver's controller returned on attaching. @throws CsiSpecError when the driver has no persistent volumes */

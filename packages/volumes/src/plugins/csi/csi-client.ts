@@ -10,9 +10,9 @@ import {
   type GrpcCode,
   measuredConnection,
   NodeServiceCapability_RPC_Type,
-  VolumeCapability_AccessMode_Mode,
 } from "@longshore/csi";
 import { withDeadline } from "@longshore/runtime";
+import { csiAccessMode } from "@longshore/storage";
 import { UncertainProgressError } from "../../framework/node-error-kind.ts";
 import type { VolumeSpec } from "../../framework/volume-spec.ts";
 import { type CsiNodeContext, csiTimeoutMs } from "./csi-node-context.ts";
@@ -64,17 +64,17 @@ export async function withDriver<T>(
   }
 }
 
-/** What the driver's node service can do. */
-export async function nodeCapabilities({
-  node,
-  options,
-}: NodeCalls): Promise<ReadonlySet<NodeServiceCapability_RPC_Type>> {
+/** What a driver's node service can do. */
+export type NodeCapabilities = ReadonlySet<NodeServiceCapability_RPC_Type>;
+
+/** Asks the driver what its node service can do. */
+export async function nodeCapabilities({ node, options }: NodeCalls): Promise<NodeCapabilities> {
   const { capabilities } = await node.nodeGetCapabilities({}, options);
   return new Set(capabilities.flatMap(({ type }) => (type.case === "rpc" ? [type.value.type] : [])));
 }
 
 /** Whether these capabilities are those of a driver that stages volumes. */
-export function stages(capabilities: ReadonlySet<NodeServiceCapability_RPC_Type>): boolean {
+export function stages(capabilities: NodeCapabilities): boolean {
   return capabilities.has(NodeServiceCapability_RPC_Type.STAGE_UNSTAGE_VOLUME);
 }
 
@@ -107,41 +107,38 @@ export async function classified(what: string, call: () => Promise<unknown>): Pr
   }
 }
 
-const accessModes: Readonly<Record<string, VolumeCapability_AccessMode_Mode>> = {
-  ReadWriteOnce: VolumeCapability_AccessMode_Mode.SINGLE_NODE_WRITER,
-  // SINGLE_NODE_SINGLE_WRITER needs a capability that the node does not ask for (docs/behaviour/csi-plugin.md 12).
-  ReadWriteOncePod: VolumeCapability_AccessMode_Mode.SINGLE_NODE_WRITER,
-  ReadOnlyMany: VolumeCapability_AccessMode_Mode.MULTI_NODE_READER_ONLY,
-  ReadWriteMany: VolumeCapability_AccessMode_Mode.MULTI_NODE_MULTI_WRITER,
-};
+/** How a volume is used, and by what driver. */
+export interface VolumeAccess {
+  /** Those of the PersistentVolume: the first one counts. */
+  readonly accessModes: readonly string[] | undefined;
+  readonly capabilities: NodeCapabilities;
+}
 
 /**
- * The capability of a mounted volume, for NodeStageVolume and NodePublishVolume.
+ * The capability of a mounted volume, for NodeStageVolume, NodePublishVolume and NodeExpandVolume.
  *
- * @param volumeMountGroup the group that the driver gives the files to, by its number; empty: none
+ * @param mount its `volumeMountGroup` is the group that the driver gives the files to, by its number; empty: none
  */
 export function mountCapability(
-  pvAccessModes: readonly string[] | undefined,
-  fsType: string | undefined,
-  mountFlags: readonly string[],
-  volumeMountGroup = "",
+  access: VolumeAccess,
+  mount: {
+    readonly fsType: string | undefined;
+    readonly mountFlags: readonly string[];
+    readonly volumeMountGroup?: string;
+  },
 ) {
-  return {
-    accessMode: accessModeOf(pvAccessModes),
-    accessType: {
-      case: "mount" as const,
-      value: { fsType: fsType ?? "", mountFlags: [...mountFlags], volumeMountGroup },
-    },
-  };
+  const { fsType = "", mountFlags, volumeMountGroup = "" } = mount;
+  const value = { fsType, mountFlags: [...mountFlags], volumeMountGroup };
+  return { accessMode: accessModeOf(access), accessType: { case: "mount" as const, value } };
 }
 
 /** The capability of a volume that pods get as a device: it has neither file system nor mount flags. */
-export function blockCapability(pvAccessModes: readonly string[] | undefined) {
-  return { accessMode: accessModeOf(pvAccessModes), accessType: { case: "block" as const, value: {} } };
+export function blockCapability(access: VolumeAccess) {
+  return { accessMode: accessModeOf(access), accessType: { case: "block" as const, value: {} } };
 }
 
-/** The first access mode counts. */
-function accessModeOf(pvAccessModes: readonly string[] | undefined) {
-  const mode = accessModes[pvAccessModes?.[0] ?? "ReadWriteOnce"] ?? VolumeCapability_AccessMode_Mode.UNKNOWN;
-  return { mode };
+/** Source: docs/behaviour/csi-plugin.md 12. */
+function accessModeOf({ accessModes, capabilities }: VolumeAccess) {
+  const singleNodeMultiWriter = capabilities.has(NodeServiceCapability_RPC_Type.SINGLE_NODE_MULTI_WRITER);
+  return { mode: csiAccessMode(accessModes?.[0] ?? "ReadWriteOnce", { singleNodeMultiWriter }) };
 }

@@ -7,6 +7,7 @@
  *  - A file that was there before says that the volume may be staged: no error of a later call takes that back.
  */
 import { resources } from "@longshore/kube";
+import { mountOptionsOf } from "../../framework/mount-options.ts";
 import { nodeErrorKind, UncertainProgressError } from "../../framework/node-error-kind.ts";
 import { kubeletPaths } from "../../framework/volume-host.ts";
 import type { DeviceMounter, DeviceUnmounter, MounterArgs } from "../../framework/volume-plugin.ts";
@@ -30,7 +31,7 @@ import {
   csiVolumeOf,
   orTransient,
 } from "./csi-node-context.ts";
-import { mountOptionsOf, publishContextOf, secretsOf } from "./csi-node-requests.ts";
+import { publishContextOf, secretsOf } from "./csi-node-requests.ts";
 import {
   hasVolData,
   readVolData,
@@ -118,10 +119,8 @@ async function stage(context: CsiNodeContext, staging: Staging, signal: AbortSig
             publishContext,
             stagingTargetPath: staging.deviceMountPath,
             volumeCapability: mountCapability(
-              volume.accessModes,
-              source.fsType,
-              facts.mountOptions,
-              facts.mountGroup,
+              { accessModes: volume.accessModes, capabilities },
+              { fsType: source.fsType, mountFlags: facts.mountOptions, volumeMountGroup: facts.mountGroup },
             ),
             secrets,
             volumeContext: { ...source.volumeAttributes },

@@ -51,6 +51,8 @@ async function hasSELinux(host: Host): Promise<boolean> {
   return (await host.stat("/sys/fs/selinux/enforce")) !== undefined;
 }
 
+const modesOfOneNode: ReadonlySet<string> = new Set(["ReadWriteOnce", "ReadWriteOncePod"]);
+
 /** Whether the node changes the group of the volume's files. Source: docs/behaviour/csi-plugin.md 9.6. */
 export function fsGroupApplies(
   policy: string,
@@ -62,5 +64,6 @@ export function fsGroupApplies(
 ): boolean {
   if (policy === "None" || volume.readOnly) return false;
   if (policy === "File") return true;
-  return (volume.fsType ?? "") !== "" && volume.accessModes.includes("ReadWriteOnce");
+  const isOfOneNode = volume.accessModes.some((mode) => modesOfOneNode.has(mode));
+  return (volume.fsType ?? "") !== "" && isOfOneNode;
 }

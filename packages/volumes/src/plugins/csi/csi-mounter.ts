@@ -149,10 +149,8 @@ async function requestOf(
     stagingTargetPath: isPersistent && stages(capabilities) ? stagingPathOf(context, spec) : "",
     targetPath: path,
     volumeCapability: mountCapability(
-      volume.accessModes,
-      volume.fsType,
-      facts.mountOptions,
-      facts.mountGroup,
+      { accessModes: volume.accessModes, capabilities },
+      { fsType: volume.fsType, mountFlags: facts.mountOptions, volumeMountGroup: facts.mountGroup },
     ),
     readonly: volume.readOnly,
     secrets: { ...secrets, ...tokens.secrets },

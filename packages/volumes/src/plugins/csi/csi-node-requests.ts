@@ -1,5 +1,5 @@
 /** What stage and publish calls carry besides the volume: publish context, secrets, pod facts, mount options. */
-import { type PersistentVolume, type Pod, resources } from "@longshore/kube";
+import { type Pod, resources } from "@longshore/kube";
 import { attachmentName } from "@longshore/storage";
 import type { CsiNodeContext } from "./csi-node-context.ts";
 
@@ -61,11 +61,4 @@ export function podInfoAttributes(pod: Pod, lifecycle: "Persistent" | "Ephemeral
     "csi.storage.k8s.io/serviceAccount.name": pod.spec?.serviceAccountName ?? "",
     "csi.storage.k8s.io/ephemeral": lifecycle === "Ephemeral" ? "true" : "false",
   };
-}
-
-/** Mount options of a PV, without duplicates and sorted: the beta annotation wins over the field. */
-export function mountOptionsOf(pv: PersistentVolume): readonly string[] {
-  const annotation = pv.metadata?.annotations?.["volume.beta.kubernetes.io/mount-options"];
-  const options = annotation === undefined ? (pv.spec?.mountOptions ?? []) : annotation.split(",");
-  return [...new Set(options.filter((option) => option !== ""))].sort();
 }

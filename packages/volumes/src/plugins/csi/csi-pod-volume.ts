@@ -4,9 +4,9 @@
  */
 import type { Pod, SecretReference } from "@longshore/kube";
 import { inlineVolumeHandle } from "@longshore/storage";
+import { mountOptionsOf } from "../../framework/mount-options.ts";
 import { specName, type VolumeSpec } from "../../framework/volume-spec.ts";
 import { csiVolumeOf } from "./csi-node-context.ts";
-import { mountOptionsOf } from "./csi-node-requests.ts";
 
 /** `Persistent`: it outlives its pods. `Ephemeral`: NodePublishVolume makes it, NodeUnpublishVolume deletes it. */
 export type CsiLifecycleMode = "Persistent" | "Ephemeral";

@@ -6,6 +6,7 @@
  */
 import type { Pod } from "@longshore/kube";
 import { backoffMs, DeadlineError, type Host, invariant, withDeadline } from "@longshore/runtime";
+import { mountOptionsOf } from "../../framework/mount-options.ts";
 import type { DiskCloud } from "../../framework/ports.ts";
 import { type KubeletVolumeHost, kubeletPaths, type VolumeHost } from "../../framework/volume-host.ts";
 import type { DeviceMounter, GlobalMount, Mounter, Unmounter } from "../../framework/volume-plugin.ts";
@@ -116,7 +117,7 @@ export function deviceMounter(node: DiskNode): DeviceMounter {
     async mountDevice(spec, device, deviceMountPath) {
       const { volumeName, fsType, readOnly } = diskSourceOf(disks, spec);
       await recordGlobalMount(host, rootDir, disks, volumeName);
-      const flags = spec.persistentVolume?.spec?.mountOptions ?? [];
+      const flags = mountOptionsOf(spec.persistentVolume ?? {});
       await mountFormatted(host, deviceMountPath, { volumeName, device, fsType, readOnly, flags });
     },
   };

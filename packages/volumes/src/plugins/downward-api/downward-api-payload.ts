@@ -1,9 +1,18 @@
 /** The files that show a pod what is known of itself. Source: docs/behaviour/pod-volumes.md 3; upstream pkg/fieldpath, pkg/api/v1/resource. */
-import { type Container, type Node, type Pod, parseQuantity, type Volume } from "@longshore/kube";
+import {
+  type Container,
+  type EnvVar,
+  type Node,
+  type Pod,
+  parseQuantity,
+  type Volume,
+} from "@longshore/kube";
 import { type Payload, PayloadError, type PayloadFile } from "../pod-files/payload.ts";
 
 type Items = NonNullable<NonNullable<Volume["downwardAPI"]>["items"]>;
-type ResourceField = NonNullable<Items[number]["resourceFieldRef"]>;
+
+/** A request or limit of a container: `resource` is e.g. `limits.memory`. */
+export type ResourceField = NonNullable<NonNullable<EnvVar["valueFrom"]>["resourceFieldRef"]>;
 
 /** What is asked of the pod and its node. */
 export interface DownwardApi {
@@ -17,10 +26,14 @@ export interface DownwardApi {
 /** The files. @throws PayloadError for a field that a volume cannot show */
 export async function downwardApiPayload(of: DownwardApi): Promise<Payload> {
   const payload = new Map<string, PayloadFile>();
+  const isOfNode = of.items.some(
+    ({ resourceFieldRef }) => resourceFieldRef !== undefined && isLimitOfNode(of.pod, resourceFieldRef),
+  );
+  const node = isOfNode ? await of.node() : undefined;
   for (const { path, mode, fieldRef, resourceFieldRef } of of.items) {
     const data =
       fieldRef === undefined
-        ? await resourceText(of, resourceFieldRef ?? { resource: "" })
+        ? resourceText(of.pod, resourceFieldRef ?? { resource: "" }, node)
         : fieldText(of.pod, fieldRef.fieldPath);
     payload.set(path, { data, mode: mode ?? of.defaultMode });
   }
@@ -64,18 +77,26 @@ const units: Readonly<Record<string, "milli" | "whole">> = {
   "ephemeral-storage": "whole",
 };
 
-/** A request or limit of a container in units of the divisor, rounded up. */
-async function resourceText(of: DownwardApi, field: ResourceField): Promise<string> {
+/** Whether the field is a limit that the container does not have: it can take what the node has. @throws PayloadError */
+export function isLimitOfNode(pod: Pod, { resource, containerName }: ResourceField): boolean {
+  const [kind, name = ""] = splitOnce(resource);
+  return kind === "limits" && containerOf(pod, containerName).resources?.limits?.[name] === undefined;
+}
+
+/**
+ * A request or limit of a container in units of the divisor, rounded up.
+ *
+ * @param node the pod's, where {@link isLimitOfNode}
+ * @throws PayloadError for another field, or a container that is not there
+ */
+export function resourceText(pod: Pod, field: ResourceField, node: Node | undefined): string {
   const [kind, name = ""] = splitOnce(field.resource);
   const unit = units[name];
   if (unit === undefined || (kind !== "limits" && kind !== "requests")) {
-    throw new PayloadError(`downwardAPI: a volume cannot show the resource "${field.resource}"`);
+    throw new PayloadError(`downwardAPI: "${field.resource}" is no request or limit that can be shown`);
   }
-  const container = containerOf(of.pod, field.containerName);
-  const given = container.resources?.[kind]?.[name];
-  // A container without a limit can take what the node has.
-  const text =
-    given ?? (kind === "limits" ? (await of.node())?.status?.allocatable?.[name] : undefined) ?? "0";
+  const given = containerOf(pod, field.containerName).resources?.[kind]?.[name];
+  const text = given ?? (kind === "limits" ? node?.status?.allocatable?.[name] : undefined) ?? "0";
   const divisor = parseQuantity(field.divisor ?? "1");
   const amountOf = (quantity: ReturnType<typeof parseQuantity>) =>
     unit === "milli" ? quantity.milliValue() : quantity.value();

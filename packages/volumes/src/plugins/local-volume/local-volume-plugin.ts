@@ -3,15 +3,31 @@
  *
  * Invariants
  *  - The directory has to be there: none is made, so that no pod writes to the disk below a mount that is missing.
+ *  - A device is mounted once for all pods of the node; one that holds a file system is never formatted.
  *  - Nothing in it is ever removed: a pod's own directory is removed only when it is empty and not a mount point.
  *  - The group of the files changes with the first pod only; it is in use from then on.
  */
 import { type Host, invariant, type Logger } from "@longshore/runtime";
+import { mountOptionsOf } from "../../framework/mount-options.ts";
 import { UncertainProgressError } from "../../framework/node-error-kind.ts";
 import { statAtEnd } from "../../framework/stat-at-end.ts";
 import { escapeQualifiedName, kubeletPaths, type VolumeHost } from "../../framework/volume-host.ts";
-import type { BlockVolume, BlockVolumePlugin, MounterArgs } from "../../framework/volume-plugin.ts";
+import type {
+  BlockVolume,
+  BlockVolumePlugin,
+  DeviceMounter,
+  GlobalMount,
+  GlobalMountsVolumePlugin,
+  MounterArgs,
+} from "../../framework/volume-plugin.ts";
 import { specName, specOfPersistentVolume, type VolumeSpec } from "../../framework/volume-spec.ts";
+import {
+  bindForPod,
+  defaultFsType,
+  mountFormatted,
+  resolvedLink,
+  unmountAndRemove,
+} from "../disk/device-mounts.ts";
 
 /** The path of a local volume is not usable; names PersistentVolume, path and node. */
 export class LocalVolumeError extends Error {
@@ -28,7 +44,7 @@ interface Node {
 }
 
 /** The plugin `kubernetes.io/local-volume`. */
-export function localVolumePlugin(): BlockVolumePlugin {
+export function localVolumePlugin(): BlockVolumePlugin & GlobalMountsVolumePlugin {
   let initialised: VolumeHost | undefined;
   const node = (): Node => {
     invariant(initialised?.kubelet !== undefined, `${pluginName} mounts only on a node's host`);
@@ -46,13 +62,25 @@ export function localVolumePlugin(): BlockVolumePlugin {
     },
     getVolumeName: specName,
     canSupport: ({ persistentVolume }) => persistentVolume?.spec?.local != null,
-    supportsMountOption: () => false,
+    supportsMountOption: () => true,
+    // What is at the path is looked at with each mount.
+    canDeviceMount: async () => true,
+    newDeviceMounter: () => deviceMounter(node()),
+    newDeviceUnmounter: () => ({ unmountDevice: (path) => unmountAndRemove(node().host, path) }),
+    async listGlobalMounts(): Promise<readonly GlobalMount[]> {
+      const { host, rootDir } = node();
+      const names = (await host.readDirectory(kubeletPaths.pluginMountsDir(rootDir, pluginName))) ?? [];
+      return names.map((name) => ({
+        spec: constructSpec(name, "Filesystem"),
+        deviceMountPath: globalMountPath(rootDir, name),
+      }));
+    },
     async newMounter(spec, pod) {
       const target = directoryOf(pod.metadata?.uid ?? "", specName(spec));
       return {
         getPath: () => target,
         readOnly: spec.readOnly,
-        setUp: (args) => bindForPod(node(), spec, target, args),
+        setUp: (args) => setUpForPod(node(), spec, target, args),
       };
     },
     async newUnmounter(volumeName, podUID) {
@@ -75,31 +103,67 @@ export function localVolumePlugin(): BlockVolumePlugin {
 
 const pathOf = (spec: VolumeSpec): string => spec.persistentVolume?.spec?.local?.path ?? "";
 
-async function bindForPod(
+const globalMountPath = (rootDir: string, volumeName: string): string =>
+  `${kubeletPaths.pluginMountsDir(rootDir, pluginName)}/${volumeName}`;
+
+function deviceMounter(node: Node): DeviceMounter {
+  const { host, rootDir } = node;
+  return {
+    getDeviceMountPath: (spec) => globalMountPath(rootDir, specName(spec)),
+    async mountDevice(spec, _devicePath, target) {
+      const volumeName = specName(spec);
+      const flags = mountOptionsOf(spec.persistentVolume ?? {});
+      if ((await requireKind(node, spec, "directory", "blockDevice")) === "directory") {
+        if (flags.length === 0) return;
+        throw new LocalVolumeError(
+          `PersistentVolume ${volumeName}: mount options ${flags.join(",")} are for a device, and ${pathOf(spec)} is a directory: remove spec.mountOptions`,
+        );
+      }
+      const device = await resolvedLink(host, pathOf(spec));
+      const mounted = (await host.listMounts(target)).findLast((mount) => mount.target === target);
+      if (mounted !== undefined && mounted.source !== device) {
+        throw new LocalVolumeError(
+          `PersistentVolume ${volumeName}: ${mounted.source} is still mounted at ${target}, not ${device}: end all pods of this node that use it`,
+        );
+      }
+      const asked = spec.persistentVolume?.spec?.local?.fsType ?? "";
+      const fsType = asked === "" ? ((await host.fileSystemOf(device)) ?? defaultFsType) : asked;
+      await mountFormatted(host, target, { volumeName, device, fsType, readOnly: spec.readOnly, flags });
+    },
+  };
+}
+
+async function setUpForPod(
   node: Node,
   spec: VolumeSpec,
   target: string,
-  { fsGroup }: MounterArgs,
+  { fsGroup, fsGroupChangePolicy }: MounterArgs,
 ): Promise<void> {
   const { host, rootDir, logger } = node;
   const path = pathOf(spec);
-  await requireKind(node, spec, "directory");
+  const volumeName = specName(spec);
+  const kind = await requireKind(node, spec, "directory", "blockDevice");
+  const inPod = target.slice(target.indexOf("/volumes/"));
   const others = (await host.listMounts(`${rootDir}/pods`)).filter(
-    (mount) => mount.source === path && mount.target !== target,
+    (mount) => mount.target !== target && (mount.source === path || mount.target.endsWith(inPod)),
   );
-  if (!(await host.isMountPoint(target))) {
+  if (kind === "blockDevice") {
+    const { readOnly } = spec;
+    await bindForPod(host, globalMountPath(rootDir, volumeName), target, { volumeName, readOnly });
+  } else if (!(await host.isMountPoint(target))) {
     await host.makeDirectory(target);
     await bindOrRemove(host, path, target, spec.readOnly);
   }
   if (fsGroup === undefined || spec.readOnly) return;
   if (others.length > 0) {
     logger.warn("the group of a local volume stays as its first pod has set it", {
-      persistentVolume: specName(spec),
+      persistentVolume: volumeName,
       fsGroup,
     });
     return;
   }
-  await host.chownTree(target, fsGroup).catch((cause: unknown) => {
+  const onlyOnRootMismatch = fsGroupChangePolicy === "OnRootMismatch";
+  await host.chownTree(target, fsGroup, { onlyOnRootMismatch }).catch((cause: unknown) => {
     throw new UncertainProgressError(`the files of ${path} could not be given to the pod's fsGroup`, {
       cause,
     });
@@ -126,22 +190,22 @@ async function deviceOf(node: Node, spec: VolumeSpec): Promise<string> {
   return pathOf(spec);
 }
 
-async function requireKind(
-  { host, nodeName }: Node,
-  spec: VolumeSpec,
-  kind: "directory" | "blockDevice",
-): Promise<void> {
+type Kind = "directory" | "blockDevice";
+
+/** @returns what is at the path, one of `kinds` */
+async function requireKind({ host, nodeName }: Node, spec: VolumeSpec, ...kinds: Kind[]): Promise<Kind> {
   const path = pathOf(spec);
   const what = `PersistentVolume ${specName(spec)}: spec.local.path "${path}"`;
   if (!path.startsWith("/") || path.split("/").includes("..")) {
     throw new LocalVolumeError(`${what} must be absolute, without ".."`);
   }
   const stat = await statAtEnd(host, path);
-  if (stat?.kind === kind) return;
+  const kind = kinds.find((one) => one === stat?.kind);
+  if (kind !== undefined) return kind;
   throw new LocalVolumeError(
     stat === undefined
       ? `${what} does not exist on node ${nodeName}: create it, or mount its disk`
-      : `${what} is no ${kind === "directory" ? "directory" : "block device"} on node ${nodeName}`,
+      : `${what} is no ${kinds.map((one) => (one === "directory" ? "directory" : "block device")).join(" and no ")} on node ${nodeName}`,
   );
 }
 

@@ -21,6 +21,7 @@ import {
   checkedMountError,
   podMountKey,
   requireFreePlace,
+  requireMountOptionsUsed,
   requireNoDevice,
   requireNoOtherPod,
   VolumeOperationError,
@@ -70,6 +71,7 @@ async function beginMount(
   try {
     requireNoDevice(env.actual.get(uniqueName));
     requireNoOtherPod(env, uniqueName, pod);
+    requireMountOptionsUsed(plugin, pod.spec);
     const mounter = await plugin.newMounter(pod.spec, pod.pod);
     const begun = { isPlacementChecked: false, isDeviceToGrow: false, isGrown: false, isMounted: false };
     return {

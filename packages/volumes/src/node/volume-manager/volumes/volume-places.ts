@@ -1,9 +1,10 @@
 /** Where volumes are mounted on the node, and who may mount or unmount there. */
 import type { Host } from "@longshore/runtime";
+import { mountOptionsOf } from "../../../framework/mount-options.ts";
 import { nodeErrorKind, UncertainProgressError } from "../../../framework/node-error-kind.ts";
 import type { UniqueVolumeName } from "../../../framework/unique-volume-name.ts";
 import type { VolumePlugin } from "../../../framework/volume-plugin.ts";
-import { specName } from "../../../framework/volume-spec.ts";
+import { specName, type VolumeSpec } from "../../../framework/volume-spec.ts";
 import type { ActualDevice, ActualState } from "../actual-state.ts";
 import type { DesiredPod, DesiredState } from "../desired-state.ts";
 
@@ -22,6 +23,19 @@ export class VolumeOperationError extends Error {
 /** The key of a pod's mount among the places that are held while something is mounted or unmounted there. */
 export function podMountKey({ pluginName }: VolumePlugin, podUID: string, volumeName: string): string {
   return `${podUID} ${pluginName} ${volumeName}`;
+}
+
+/**
+ * Refuses mount options that the plugin would not use: a volume that is to be mounted with `noexec` must not be mounted without.
+ * @throws VolumeOperationError
+ */
+export function requireMountOptionsUsed(plugin: VolumePlugin, { persistentVolume }: VolumeSpec): void {
+  if (persistentVolume === undefined || plugin.supportsMountOption()) return;
+  const options = mountOptionsOf(persistentVolume);
+  if (options.length === 0) return;
+  throw new VolumeOperationError(
+    `PersistentVolume ${persistentVolume.metadata?.name}: mount options ${options.join(",")} are not supported by ${plugin.pluginName}: remove spec.mountOptions`,
+  );
 }
 
 /**
