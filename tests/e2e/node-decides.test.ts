@@ -14,7 +14,7 @@ const gate = "CSIMigrationAWS";
 if (!mayMount()) console.warn("this process may not mount: the node-only mode is not tried");
 
 describe.skipIf(!mayMount())("a controller that goes by what each node says", () => {
-  const cluster = new DetachedCluster("--node-decides-migration");
+  const cluster = new DetachedCluster(["--nodes", "1", "--node-decides-migration"]);
   beforeAll(() => cluster.start());
   afterAll(() => cluster.down());
 

@@ -12,20 +12,20 @@ import { shortDirectory } from "./test-cluster.ts";
 const never = new AbortController().signal;
 const host = processHost("kernel");
 
-/** A cluster of one node, with a client of it. */
+/** A cluster, of one node unless other flags are given, with a client of it. */
 export class DetachedCluster {
   readonly dir = shortDirectory();
-  readonly #flags: readonly string[];
+  readonly #upFlags: readonly string[];
   #open: OpenCluster | undefined;
 
-  /** @param flags more of `cluster up` */
-  constructor(...flags: readonly string[]) {
-    this.#flags = flags;
+  /** @param upFlags those of `cluster up` */
+  constructor(upFlags: readonly string[] = ["--nodes", "1"]) {
+    this.#upFlags = upFlags;
   }
 
   /** Brings it up, or starts it after its end. */
   async start(): Promise<void> {
-    const verb = this.#open === undefined ? ["up", "--nodes", "1", ...this.#flags] : ["start"];
+    const verb = this.#open === undefined ? ["up", ...this.#upFlags] : ["start"];
     this.#open?.kube.close();
     await this.succeed("cluster", ...verb, "--detach");
     this.#open = await openCluster({ ...processEnv("test", silentLogger), host }, this.dir);

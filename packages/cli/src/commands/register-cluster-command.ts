@@ -34,6 +34,7 @@ import {
   systemClock,
   withDeadline,
 } from "@longshore/runtime";
+import { migrationGates } from "@longshore/translation";
 import { volumeGates } from "@longshore/volumes";
 import { type Command, Option } from "commander";
 import {
@@ -68,6 +69,9 @@ interface UpFlags extends StartFlags {
   readonly nodeDecidesMigration?: true;
   readonly driver?: string;
   readonly driverCmd?: string;
+  readonly nodeDeployment?: true;
+  /** Where the driver's command is meant, for the process to which `--detach` leaves the cluster; default here. */
+  readonly driverDir?: string;
   readonly compat?: "kubernetes-1.20";
   readonly shutdownGracePeriod?: string;
   readonly shutdownGracePeriodCriticalPods?: string;
@@ -89,13 +93,15 @@ disks, volumes, pods. "cluster down" deletes it with its disks.`;
 
 const upHelp = `
 A driver of your own (--driver, --driver-cmd) runs beside those of the plugins, or in place of the one whose name it has.
+A driver whose volumes lie on the node on which they are made (directories, local disks) needs --node-deployment.
 In its command stand for what differs from place to place:
 ${driverPlaceholderHelp}
 
 Examples:
   longshore cluster up --plugin gce-pd --plugin rbd
   longshore cluster up --plugin all
-  longshore cluster up --driver disk.example.com --driver-cmd "./driver --endpoint {endpoint} --node-id {node-id}"`;
+  longshore cluster up --driver disk.example.com --driver-cmd "./driver --endpoint {endpoint} --node-id {node-id}"
+  longshore cluster up --driver dirs.example.com --driver-cmd "./dirs --endpoint {endpoint} --node-id {node}" --node-deployment`;
 
 /** Adds the verbs. */
 export function registerClusterCommand(program: Command): void {
@@ -130,6 +136,11 @@ export function registerClusterCommand(program: Command): void {
     )
     .option("--driver <name>", "a driver of your own, with a StorageClass of its name; needs --driver-cmd")
     .option("--driver-cmd <command>", "its command, started once as the controller and once on each node")
+    .option(
+      "--node-deployment",
+      "each node makes the volumes of your driver itself: one process a node serves all of it, and nothing is attached",
+    )
+    .addOption(new Option("--driver-dir <dir>").hideHelp())
     .addOption(
       new Option(
         "--compat <release>",
@@ -269,7 +280,15 @@ async function run(
 }
 
 /** The user's own driver, if there is one. @throws UsageError, DriverCommandError */
-function ownDriverOf({ driver, driverCmd }: UpFlags): OwnDriver | undefined {
+function ownDriverOf({
+  driver,
+  driverCmd,
+  nodeDeployment,
+  driverDir: workingDir = process.cwd(),
+}: UpFlags): OwnDriver | undefined {
+  if (driver === undefined && nodeDeployment === true) {
+    throw new UsageError("--node-deployment: name the driver with --driver");
+  }
   if (driver === undefined && driverCmd === undefined) return undefined;
   if (driver === undefined) throw new UsageError("--driver-cmd: name the driver with --driver");
   if (driverCmd === undefined) throw new UsageError("--driver: say with --driver-cmd how it is started");
@@ -281,7 +300,14 @@ function ownDriverOf({ driver, driverCmd }: UpFlags): OwnDriver | undefined {
   }
   const command = commandWords(driverCmd);
   driverArgv(command, driverPlaceholders);
-  return { name: driver, command };
+  const own = { name: driver, command, workingDir };
+  if (nodeDeployment !== true) return own;
+  if (migrationGates.some(({ driverName }) => driverName === driver)) {
+    throw new UsageError(
+      `--node-deployment: the volumes of ${driver} are not those of one node: leave it out, or name another driver`,
+    );
+  }
+  return { ...own, nodeDeployment };
 }
 
 const dirWords = (dir: string) => (dir === clusterDir(undefined) ? "" : ` --dir ${dir}`);
@@ -303,7 +329,10 @@ async function runDetached(
   const plugins = (flags.plugin ?? []).flatMap((name) => ["--plugin", name]);
   const driver = [
     ...(flags.driver === undefined ? [] : ["--driver", flags.driver]),
-    ...(flags.driverCmd === undefined ? [] : ["--driver-cmd", flags.driverCmd]),
+    ...(flags.driverCmd === undefined
+      ? []
+      : ["--driver-cmd", flags.driverCmd, "--driver-dir", process.cwd()]),
+    ...(flags.nodeDeployment === true ? ["--node-deployment"] : []),
   ];
   const without = [
     ...(flags.withoutInTreePlugins === true ? ["--without-in-tree-plugins"] : []),

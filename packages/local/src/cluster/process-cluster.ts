@@ -20,13 +20,14 @@ import {
 } from "@longshore/storage";
 import {
   type ClusterConfig,
+  controllerDriverNames,
   driverNames,
   firstGates,
   requireServed,
   shutdownPeriodsOf,
 } from "../layout/cluster-config.ts";
 import { type ClusterLayout, clusterLayout } from "../layout/cluster-layout.ts";
-import { controllerPlace, driverArgv, driverValues } from "../layout/driver-command.ts";
+import { controllerPlace, driverArgv, driverValues, ownDriverPlaces } from "../layout/driver-command.ts";
 import {
   ClusterDirectoryError,
   readClusterConfig,
@@ -338,11 +339,13 @@ function superviseWith(
 /** Starts the user's own driver at a place, where the cluster has one. */
 function superviseOwnDriver(supervisor: Supervisor, layout: ClusterLayout, config: ClusterConfig) {
   return (place: string) => {
-    if (config.ownDriver === undefined) return;
+    if (config.ownDriver === undefined || !ownDriverPlaces(config).includes(place)) return;
+    const { workingDir } = config.ownDriver;
     const name = `driver-${place}`;
     supervisor.supervise({
       name,
       argv: driverArgv(config.ownDriver.command, driverValues(config, layout, place)),
+      ...(workingDir === undefined ? {} : { cwd: workingDir }),
       pidFile: layout.pidFile(name),
       logFile: layout.logFile(name),
     });
@@ -391,7 +394,7 @@ export async function bootstrap(kube: KubeClient, config: ClusterConfig, signal:
     [volumeGroupSnapshotClasses, defaultGroupSnapshotClassAnnotation],
   ] as const) {
     if ((await kube.servedVersion(resource, { signal })) === undefined) continue;
-    for (const driver of driverNames(config)) {
+    for (const driver of controllerDriverNames(config)) {
       // The default class of a driver is one of its own (snapshot controller, default classes).
       const name = driver === driverNames(config)[0] ? snapshotClassName : `${snapshotClassName}-${driver}`;
       const metadata = { name, annotations: { [annotation]: "true" } };

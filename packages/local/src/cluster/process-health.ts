@@ -2,7 +2,7 @@
 import type { Host } from "@longshore/runtime";
 import type { ClusterConfig } from "../layout/cluster-config.ts";
 import type { ClusterLayout } from "../layout/cluster-layout.ts";
-import { controllerPlace } from "../layout/driver-command.ts";
+import { ownDriverPlaces } from "../layout/driver-command.ts";
 import { supervisorName } from "./cleanup.ts";
 import type { ProcessStatus } from "./cluster-processes.ts";
 import { fullBelowBytes } from "./cluster-start-error.ts";
@@ -38,14 +38,13 @@ export async function processHealth(
 }
 
 /** The processes that the supervisor keeps running, but for itself. */
-function namesOf({ nodes, ownDriver }: ClusterConfig): readonly string[] {
-  const places = [controllerPlace, ...nodes.map(({ name }) => name)];
+function namesOf(config: ClusterConfig): readonly string[] {
   return [
     "apiserver",
     "disk-cloud",
     "controller-manager",
     "csi-controller",
-    ...nodes.flatMap(({ name }) => [`csi-node-${name}`, `node-agent-${name}`]),
-    ...(ownDriver === undefined ? [] : places.map((place) => `driver-${place}`)),
+    ...config.nodes.flatMap(({ name }) => [`csi-node-${name}`, `node-agent-${name}`]),
+    ...ownDriverPlaces(config).map((place) => `driver-${place}`),
   ];
 }

@@ -1,6 +1,7 @@
 /** Volumes from the claim to the disk and back: the whole cluster in one process, under the virtual clock. */
 import { type PersistentVolumeClaim, resources } from "@longshore/kube";
 import { describe, expect, it } from "vitest";
+import { initialGates } from "../layout/cluster-config.ts";
 import { classNameOf, clusterPlugin, clusterPlugins } from "../layout/plugins.ts";
 import {
   onPodVolumesCluster,
@@ -320,6 +321,49 @@ describe.each(pluginNames)("%s", (name) => {
       { plugins: [name] },
     ));
 });
+
+it.each([
+  ["in-tree", {}],
+  ["csi", { gates: { ...initialGates, CSIMigrationAzureDisk: true } }],
+] as const)(
+  "Azure Disk, %s: the machine caches the disk as its class says, or as the pod does whose own volume it is (volume-plugins.md 10)",
+  (path, options) =>
+    onPodVolumesCluster(
+      async (world) => {
+        const { kube, createClaim, volumes } = on(world);
+        const attachment = async () => {
+          const [disk] = world.cluster.cloud.disks();
+          return disk?.attachments.map(({ lun, caching }) => ({ lun, caching }));
+        };
+        await kube.create(
+          resources.storageClasses,
+          {
+            metadata: { name: "uncached" },
+            provisioner: "kubernetes.io/azure-disk",
+            parameters: { kind: "Managed", cachingMode: "None" },
+            volumeBindingMode: "WaitForFirstConsumer",
+          },
+          { signal },
+        );
+        await createClaim("c", aClaim("uncached"));
+        await world.createPod("p", { volumes: data() });
+        await world.runs("p");
+        expect(await attachment()).toEqual([{ lun: 0, caching: "None" }]);
+        await world.deletePod("p");
+        await world.until("it is detached", async () => (await attachment())?.length === 0);
+
+        const { diskName = "", diskURI = "" } = (await volumes())[0]?.spec?.azureDisk ?? {};
+        const own = { diskName, diskURI, kind: "Managed", cachingMode: "ReadOnly" };
+        await world.createPod("q", { volumes: [{ name: "data", azureDisk: own }] });
+        await world.runs("q");
+        expect(await attachment()).toEqual([{ lun: 0, caching: "ReadOnly" }]);
+        const calls = await world.cluster.cloud.calls(0, signal);
+        const attaches = calls.filter(({ op }) => op === "attachDisk");
+        expect(new Set(attaches.map((call) => call.path))).toEqual(new Set([path]));
+      },
+      { plugins: ["azure-disk"], ...options },
+    ),
+);
 
 it("the plugins of all providers serve a pod side by side (volume-plugins.md 10)", () =>
   onPodVolumesCluster(

@@ -95,6 +95,8 @@ export interface CsiDriverOnNodeOptions extends DriverSource {
   readonly nodeName: string;
   /** The kubelet root directory; driver and registration sockets go to their places below it. */
   readonly rootDir: string;
+  /** The node makes its own volumes (`--node-deployment`), for the claims of this API server; left out: a controller does. */
+  readonly provisionsFor?: KubeClient;
 }
 
 /** A component that may come to its end by itself. */
@@ -104,7 +106,8 @@ export interface EndingComponent extends Component {
 }
 
 /**
- * Starts the node service on its socket below the kubelet root, and its registrar; resolves once the service listens. For a
+ * Starts the node service on its socket below the kubelet root, and its registrar, with a provisioner where the node makes its own
+ * volumes; resolves once the service listens. For a
  * driver elsewhere it waits until that is ready, ten minutes at most. `stop` closes both; what is mounted stays.
  */
 export async function startCsiDriverOnNode(
@@ -133,10 +136,21 @@ export async function startCsiDriverOnNode(
     { ...env, csi: connection },
     { kubeletRegistrationPath: socket, registrationDir: kubeletPaths.registrationDir(rootDir) },
   );
+  const sidecars =
+    options.provisionsFor === undefined
+      ? undefined
+      : startSidecars(
+          { ...env, kube: options.provisionsFor, csi: connection },
+          { sidecars: { provisioner: { nodeDeployment: { nodeName } } } },
+        );
   return {
-    failed: registrar.failed,
+    failed: Promise.race([registrar.failed, ...(sidecars === undefined ? [] : [sidecars.failed])]),
     async stop() {
-      await stopAll([{ stop: () => server.close() }, registrar]);
+      await stopAll([
+        { stop: () => server.close() },
+        registrar,
+        ...(sidecars === undefined ? [] : [sidecars]),
+      ]);
       connection.close();
       driver.close();
     },

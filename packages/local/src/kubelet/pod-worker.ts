@@ -62,7 +62,7 @@ export interface PodWorker extends Component {
  */
 export function startPodWorker(env: PodWorkerEnv, options: PodWorkerOptions): PodWorker {
   const { pods, events, volumes } = options;
-  const waits = new VolumeWaits(env.clock, volumes);
+  const waits = new VolumeWaits(volumes);
   const scope = new ComponentScope((error) => env.logger.error("pod worker failed", { error }));
   let onVerdict: (podUID: string) => void = () => {};
   const probes = startProbes(env, { pods, events, onVerdict: (podUID) => onVerdict(podUID) });

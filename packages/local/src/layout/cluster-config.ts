@@ -48,6 +48,13 @@ export interface OwnDriver {
   readonly name: string;
   /** Program and arguments, see `driver-command.ts`. */
   readonly command: readonly string[];
+  /** Where it is started, for relative paths in {@link command}; default the directory of who starts the cluster. */
+  readonly workingDir?: string;
+  /**
+   * Each node makes its own volumes: one process a node serves all of the driver, there is no other controller, and nothing is
+   * attached (docs/behaviour/sidecars.md 2.10).
+   */
+  readonly nodeDeployment?: true;
 }
 
 /** The plugins of a cluster unless others are chosen. */
@@ -109,6 +116,14 @@ export function driverNames({
 }: Pick<ClusterConfig, "plugins" | "ownDriver">): readonly string[] {
   const names = plugins.map((name) => clusterPlugin(name).driverName);
   return [...new Set([...names, ...(ownDriver === undefined ? [] : [ownDriver.name])])];
+}
+
+/** The drivers that one controller serves for the cluster: all but one whose volumes each node makes for itself. */
+export function controllerDriverNames(
+  config: Pick<ClusterConfig, "plugins" | "ownDriver">,
+): readonly string[] {
+  const { ownDriver } = config;
+  return driverNames(config).filter((name) => ownDriver?.nodeDeployment !== true || name !== ownDriver.name);
 }
 
 /** The configuration of a cluster with so many nodes, spread over three zones. */

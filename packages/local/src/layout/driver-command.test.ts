@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { clusterConfig } from "./cluster-config.ts";
+import { clusterConfig, type OwnDriver } from "./cluster-config.ts";
 import { clusterLayout } from "./cluster-layout.ts";
 import {
   commandWords,
@@ -7,6 +7,7 @@ import {
   DriverCommandError,
   driverArgv,
   driverValues,
+  ownDriverPlaces,
 } from "./driver-command.ts";
 
 test.each<[string, readonly string[]]>([
@@ -36,6 +37,17 @@ test("what differs from place to place is filled in", () => {
     "/c/d",
     "{}",
   ]);
+});
+
+test("a driver whose volumes each node makes runs on the nodes alone, whole", () => {
+  const config = clusterConfig(2, "unprivileged", {
+    ownDriver: { name: "d.example.com", command: [], nodeDeployment: true },
+  });
+  expect(ownDriverPlaces(config)).toEqual(["node-1", "node-2"]);
+  expect(driverValues(config, clusterLayout("/c"), "node-1").services).toBe("all");
+  const { nodeDeployment: _, ...central } = config.ownDriver as OwnDriver;
+  expect(ownDriverPlaces({ ...config, ownDriver: central })).toEqual([controllerPlace, "node-1", "node-2"]);
+  expect(ownDriverPlaces(clusterConfig(1, "unprivileged"))).toEqual([]);
 });
 
 test.each([

@@ -1,12 +1,22 @@
 /**
- * The command of the user's own driver: one process for the controller and one on each node. What differs from place
- * to place stands in braces and is filled in.
+ * The command of the user's own driver: one process for the controller and one on each node, or on the nodes alone. What differs
+ * from place to place stands in braces and is filled in.
  */
 import type { ClusterConfig } from "./cluster-config.ts";
 import type { ClusterLayout } from "./cluster-layout.ts";
 
 /** Where the controller service runs; a node's place is named after the node. */
 export const controllerPlace = "controller";
+
+/** Where the user's own driver runs; nowhere in a cluster without one. */
+export function ownDriverPlaces({
+  nodes,
+  ownDriver,
+}: Pick<ClusterConfig, "nodes" | "ownDriver">): readonly string[] {
+  if (ownDriver === undefined) return [];
+  const names = nodes.map(({ name }) => name);
+  return ownDriver.nodeDeployment === true ? names : [controllerPlace, ...names];
+}
 
 /** The command cannot be used: which part, and what to do. */
 export class DriverCommandError extends Error {
@@ -16,7 +26,7 @@ export class DriverCommandError extends Error {
 /** What may stand in braces, and what it is. */
 export const driverPlaceholders: Readonly<Record<string, string>> = {
   endpoint: "unix:// and the socket on which the driver must listen",
-  services: "controller, or node",
+  services: "controller, or node; all where each node makes its own volumes",
   node: "name of the node; the word controller for the controller",
   "node-id": "the node's id at the provider; the word controller for the controller",
   zone: "the node's zone; that of the first node for the controller",
@@ -54,12 +64,17 @@ export function driverValues(
   const node = config.nodes.find(({ name }) => name === place);
   return {
     endpoint: `unix://${layout.ownDriverSocket(place)}`,
-    services: node === undefined ? "controller" : "node",
+    services: servicesAt(node, config),
     node: node?.name ?? controllerPlace,
     "node-id": node?.instanceId ?? controllerPlace,
     zone: (node ?? config.nodes[0])?.zone ?? "",
     "state-dir": layout.ownDriverDir,
   };
+}
+
+function servicesAt(node: ClusterConfig["nodes"][number] | undefined, { ownDriver }: ClusterConfig): string {
+  if (node === undefined) return "controller";
+  return ownDriver?.nodeDeployment === true ? "all" : "node";
 }
 
 /** The command at a place. @throws DriverCommandError for a placeholder that is none, or a command without `{endpoint}` */

@@ -6,7 +6,7 @@ import {
 } from "@longshore/translation";
 import { cloudProviders, volumeGates } from "@longshore/volumes";
 import { describe, expect, it } from "vitest";
-import { clusterConfig, driverNames, initialGates } from "./cluster-config.ts";
+import { clusterConfig, controllerDriverNames, driverNames, initialGates } from "./cluster-config.ts";
 import { controlPlaneRoles } from "./grant-control-plane.ts";
 import { clusterPlugins, inlineVolume, inTreeHandle, pluginsNamed } from "./plugins.ts";
 import { csiDriversOf, storageClassesOf } from "./shipped-objects.ts";
@@ -111,6 +111,15 @@ describe("what a cluster has from the start", () => {
     const replacing = clusterConfig(1, "kernel", { ownDriver: { name: "ebs.csi.aws.com", command: [] } });
     expect(driverNames(replacing)).toEqual(["ebs.csi.aws.com"]);
     expect(storageClassesOf(replacing)).toHaveLength(1);
+  });
+
+  it("has neither attaching nor growing nor a controller for a driver whose volumes each node makes", () => {
+    const ownDriver = { name: "dirs.example.com", command: [], nodeDeployment: true } as const;
+    const config = clusterConfig(1, "kernel", { ownDriver });
+    expect(controllerDriverNames(config)).toEqual(["ebs.csi.aws.com"]);
+    expect(driverNames(config)).toEqual(["ebs.csi.aws.com", "dirs.example.com"]);
+    expect(csiDriversOf(config).map(({ spec }) => spec.attachRequired)).toEqual([true, false]);
+    expect(storageClassesOf(config).map((each) => each.allowVolumeExpansion)).toEqual([true, false]);
   });
 
   it("has known gates, with migration off", () => {

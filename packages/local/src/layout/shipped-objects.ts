@@ -1,6 +1,6 @@
 /** The objects of storage that a local cluster has from the start. Pure. */
 import type { CSIDriver, StorageClass } from "@longshore/kube";
-import { type ClusterConfig, driverNames } from "./cluster-config.ts";
+import { type ClusterConfig, driverNames, type OwnDriver } from "./cluster-config.ts";
 import { clusterPlugin, clusterPlugins } from "./plugins.ts";
 
 /** The CSIDriver of each driver. */
@@ -9,9 +9,10 @@ export function csiDriversOf(config: Pick<ClusterConfig, "plugins" | "ownDriver"
     apiVersion: "storage.k8s.io/v1",
     kind: "CSIDriver",
     metadata: { name },
-    // Of a driver that is not known: where it publishes nothing, the attacher marks its attachments as attached.
+    // Of a driver that is not known: where it publishes nothing, the attacher marks its attachments as attached. There is none
+    // where nodes make their volumes themselves.
     spec: clusterPlugins.find((plugin) => plugin.driverName === name)?.csiDriver ?? {
-      attachRequired: true,
+      attachRequired: config.ownDriver?.nodeDeployment !== true,
       podInfoOnMount: false,
     },
   }));
@@ -27,7 +28,7 @@ export function storageClassesOf({
     .map((storageClass, index) => (index === 0 ? asDefault(storageClass) : storageClass));
   const isForeign =
     ownDriver !== undefined && !clusterPlugins.some(({ driverName }) => driverName === ownDriver.name);
-  return isForeign ? [...classes, ownClass(ownDriver.name)] : classes;
+  return isForeign ? [...classes, ownClass(ownDriver)] : classes;
 }
 
 function asDefault(storageClass: StorageClass): StorageClass {
@@ -35,13 +36,14 @@ function asDefault(storageClass: StorageClass): StorageClass {
   return { ...storageClass, metadata: { ...storageClass.metadata, annotations } };
 }
 
-function ownClass(driverName: string): StorageClass {
+function ownClass({ name, nodeDeployment }: OwnDriver): StorageClass {
   return {
     apiVersion: "storage.k8s.io/v1",
     kind: "StorageClass",
-    metadata: { name: driverName },
-    provisioner: driverName,
+    metadata: { name },
+    provisioner: name,
     volumeBindingMode: "WaitForFirstConsumer",
-    allowVolumeExpansion: true,
+    // There is no resizer where nodes make their volumes themselves.
+    allowVolumeExpansion: nodeDeployment !== true,
   };
 }

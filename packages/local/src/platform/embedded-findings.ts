@@ -7,7 +7,7 @@ import type { Finding, Wait } from "@longshore/migration";
 import type { DiskCloudClient } from "@longshore/reference-driver";
 import { type Clock, errorChain, withDeadline } from "@longshore/runtime";
 import { kubeletPaths } from "@longshore/volumes";
-import { type ClusterConfig, driverNames } from "../layout/cluster-config.ts";
+import { type ClusterConfig, controllerDriverNames, driverNames } from "../layout/cluster-config.ts";
 import type { ClusterLayout } from "../layout/cluster-layout.ts";
 
 /** A process of the cluster. */
@@ -55,16 +55,18 @@ export async function embeddedFindings(
     answers(object, process, (deadline) => probe(env, socket, deadline));
   const found = await Promise.all([
     answers("the disk cloud", "disk-cloud", (deadline) => env.cloud.listInstances(deadline)),
-    ...driverNames(config).flatMap((name) => [
+    ...controllerDriverNames(config).map((name) =>
       driver(`the controller of ${name}`, layout.driverSocket(name), "csi-controller"),
-      ...config.nodes.map((node) =>
+    ),
+    ...driverNames(config).flatMap((name) =>
+      config.nodes.map((node) =>
         driver(
           `the driver ${name} on ${node.name}`,
           kubeletPaths.csiSocket(layout.nodeDir(node.name), name),
           `csi-node-${node.name}`,
         ),
       ),
-    ]),
+    ),
   ]);
   return [
     ...found.filter((finding) => finding !== undefined),

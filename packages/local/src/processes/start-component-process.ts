@@ -24,6 +24,7 @@ import { httpProbeNetwork } from "../containers/http-probe-network.ts";
 import { createProcessPodRuntime } from "../containers/process-pod-runtime.ts";
 import {
   type ClusterConfig,
+  controllerDriverNames,
   driverNames,
   forcedMigrationOf,
   shutdownPeriodsOf,
@@ -164,7 +165,7 @@ async function startCsiController(context: ProcessContext): Promise<StartedProce
   const sourceOf = driverSource(context, controllerPlace);
   return ending(
     await startDriversTogether(
-      driverNames(config).map(
+      controllerDriverNames(config).map(
         (driverName) => () =>
           startCsiDriverController(driverEnv, {
             driverName,
@@ -189,6 +190,11 @@ async function startCsiNode(context: ProcessContext): Promise<StartedProcess> {
     cloudFor: cloudFor(context),
   };
   const sourceOf = driverSource(context, node.name);
+  const own = config.ownDriver;
+  const kube =
+    own?.nodeDeployment === true
+      ? await kubeClient(context, layout.componentKubeconfig("csi-controller"))
+      : undefined;
   return ending(
     await startDriversTogether(
       driverNames(config).map(
@@ -199,6 +205,7 @@ async function startCsiNode(context: ProcessContext): Promise<StartedProcess> {
             nodeName: node.name,
             rootDir: layout.nodeDir(node.name),
             ...sourceOf(driverName),
+            ...(kube === undefined || driverName !== own?.name ? {} : { provisionsFor: kube }),
           }),
       ),
     ),

@@ -81,6 +81,20 @@ describe("a supervised process", () => {
     await until(() => text("later/p.log") === "up\n");
   });
 
+  it("whose program is missing is named, and found from its working directory once it is there", async () => {
+    supervisor.supervise({
+      name: "p",
+      argv: ["./program"],
+      cwd: dir,
+      pidFile: file("run/p.json"),
+      logFile: file("p.log"),
+    });
+    await until(() => supervisor.failing() !== undefined);
+    expect(supervisor.failing()?.ended).toBe("could not be started: there is no program ./program");
+    writeFileSync(file("program"), "#!/bin/sh\npwd\nexec sleep 60\n", { mode: 0o700 });
+    await until(() => text("p.log") === `${dir}\n`);
+  });
+
   it("whose pid file cannot be written does not run on unknown", async () => {
     supervise(`echo $$ >> ${file("pids")}; exec sleep 60`, { pidFile: file("none/p.json") });
     await until(() => supervisor.failing() !== undefined);

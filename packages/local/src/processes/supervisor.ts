@@ -31,6 +31,8 @@ export interface ProcessSpec {
   readonly name: string;
   /** Program and arguments. */
   readonly argv: readonly string[];
+  /** Its working directory; default the supervisor's. */
+  readonly cwd?: string;
   readonly pidFile: string;
   readonly logFile: string;
   /** How long it may take to end after SIGTERM, in milliseconds; default 5000. */
@@ -132,7 +134,12 @@ async function keepRunning(
 function startProcess(spec: ProcessSpec, restarts: number): ChildProcess {
   const log = openSync(spec.logFile, "a", 0o600);
   const [program = "", ...args] = spec.argv;
-  const options: SpawnOptions = { env: childEnvironment(), detached: true, stdio: ["ignore", log, log] };
+  const options: SpawnOptions = {
+    env: childEnvironment(),
+    detached: true,
+    stdio: ["ignore", log, log],
+    ...(spec.cwd === undefined ? {} : { cwd: spec.cwd }),
+  };
   // Files that an external driver makes are for this user alone as well.
   const child = underUmask(0o077, () => spawn(program, args, options));
   closeSync(log);
@@ -180,7 +187,10 @@ async function exitOf(
   signal: AbortSignal,
 ): Promise<string> {
   const exited = new Promise<string>((resolve) => {
-    if (child.pid === undefined) return resolve("could not be started");
+    if (child.pid === undefined) {
+      child.on("error", (error) => resolve(notStarted(child.spawnfile, error)));
+      return;
+    }
     child.on("exit", (code, by) => resolve(by === null ? `exit code ${code}` : by));
   });
   let kill: { cancel(): void } | undefined;
@@ -194,6 +204,11 @@ async function exitOf(
   signal.removeEventListener("abort", end);
   kill?.cancel();
   return how;
+}
+
+function notStarted(program: string, error: NodeJS.ErrnoException): string {
+  const why = error.code === "ENOENT" ? `there is no program ${program}` : error.message;
+  return `could not be started: ${why}`;
 }
 
 /** Ends a process known by its pid record: SIGTERM, SIGKILL after a while; resolves when it is gone. */

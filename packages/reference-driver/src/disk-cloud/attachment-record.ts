@@ -45,9 +45,22 @@ export function decideAttach(
   if (disk.state !== "available" && !joins) {
     throw new CloudError("InUse", `disk ${diskId} is ${disk.state}: try again once it is available`);
   }
+  cachingOf(provider, options);
   checkZone(provider, disk, instance);
   checkLimit(state, provider, instance);
   return { kind: joins ? "join" : "attach", disk };
+}
+
+/** How the machine caches the disk; undefined where the provider does not let callers say. @throws CloudError InvalidArgument */
+export function cachingOf(
+  { name, cachingModes = [] }: Provider,
+  { caching = cachingModes[0] }: AttachOptions,
+): string | undefined {
+  if (caching === undefined) return undefined;
+  const mode = cachingModes.find((known) => known.toLowerCase() === caching.toLowerCase());
+  if (mode !== undefined) return mode;
+  const choice = cachingModes.length === 0 ? "leave it out" : `use one of ${cachingModes.join(", ")}`;
+  throw new CloudError("InvalidArgument", `caching "${caching}" is not a mode of ${name}: ${choice}`);
 }
 
 /** Whether the instance becomes one more of several that only read. */

@@ -192,8 +192,13 @@ export class DiskWork {
       const attached = await this.#finishAttach(decision.disk);
       const own = attachment.attachmentsOf(attached).find((each) => each.instanceId === instanceId);
       if (own === undefined) throw new CloudError("Unavailable", `disk ${diskId} is not attached: try again`);
-      const { devicePath, lun } = own;
-      return { instanceId, devicePath, ...(lun === undefined ? {} : { lun }) };
+      const { devicePath, lun, caching } = own;
+      return {
+        instanceId,
+        devicePath,
+        ...(lun === undefined ? {} : { lun }),
+        ...(caching === undefined ? {} : { caching }),
+      };
     });
   }
 
@@ -403,14 +408,17 @@ function planned(
   provider: Provider,
   { kind, disk }: attachment.AttachDecision,
   instanceId: string,
-  { use, readOnly }: AttachOptions,
+  options: AttachOptions,
 ): DiskRecord {
+  const { use, readOnly } = options;
+  const caching = attachment.cachingOf(provider, options);
   const isNumbered = provider.deviceName !== undefined;
   const slot = isNumbered ? { slot: attachment.freeSlot(state, provider, instanceId) } : {};
   if (kind === "join") return attachment.withReader(disk, instanceId, { ...slot, devicePath: "" });
   const attachedFor = {
     ...(use === undefined ? {} : { use }),
     ...(readOnly === true ? { readOnly } : {}),
+    ...(caching === undefined ? {} : { caching }),
   };
   return { ...disk, state: "attaching", instanceId, attachedFor, ...slot };
 }

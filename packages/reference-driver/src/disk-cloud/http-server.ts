@@ -172,6 +172,7 @@ function attachOptions(args: Args): AttachOptions {
     ...(credentials === undefined ? {} : { credentials }),
     ...(args.readOnly === true ? { readOnly: true } : {}),
     ...(args.use === undefined ? {} : { use: textArg(args, "use") }),
+    ...(args.caching === undefined ? {} : { caching: textArg(args, "caching") }),
   };
 }
 

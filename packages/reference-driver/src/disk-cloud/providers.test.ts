@@ -189,9 +189,32 @@ test("LUNs: the lowest that is free, per instance; URIs without regard to case",
   expect(await cloud.attachDisk(c, one, never)).toEqual({
     instanceId: one,
     lun: 0,
+    caching: "None",
     devicePath: `/cloud/devices/${one}/disk/azure/scsi1/lun0`,
   });
   expect((await cloud.describeDisk(b, never))?.attachments).toMatchObject([{ lun: 1 }]);
+});
+
+test("a machine caches a managed disk as the attach says, and as nothing else can", async () => {
+  const service = await openCloud(new SimulatedHost(), "/cloud");
+  const cloud = callerOf(service, "azure-disk");
+  const { id } = await cloud.createDisk(requestFor("azure-disk"), never);
+  const caching = async () => (await cloud.describeDisk(id, never))?.attachments.map((a) => a.caching);
+  const refused = await failureOf(cloud.attachDisk(id, one, never, { caching: "Fast" }));
+  expect(refused.code).toBe("InvalidArgument");
+  expect(refused.message).toMatch(/"Fast" is not a mode of azure-disk: use one of None, ReadOnly, ReadWrite/);
+  expect(await caching()).toEqual([]);
+  expect(await cloud.attachDisk(id, one, never, { caching: "readwrite" })).toMatchObject({
+    lun: 0,
+    caching: "ReadWrite",
+  });
+  expect(await caching()).toEqual(["ReadWrite"]);
+  await cloud.detachDisk(id, one, never);
+  await cloud.attachDisk(id, one, never);
+  expect(await caching()).toEqual(["None"]);
+  const ebs = callerOf(service, "aws-ebs");
+  const other = await ebs.createDisk(requestFor("aws-ebs", "pvc-2"), never);
+  expect(await codeOf(ebs.attachDisk(other.id, one, never, { caching: "None" }))).toBe("InvalidArgument");
 });
 
 describe("names", () => {

@@ -10,6 +10,7 @@ import type { DriverKind } from "./kinds/driver-kind.ts";
 import type { PendingCalls } from "./pending-calls.ts";
 import type { RequestChecks } from "./request-checks.ts";
 import type { VolumeIndex } from "./volume-index.ts";
+import { lowerCased } from "./volume-request.ts";
 
 /** What the handlers work with. */
 export interface PublishContext {
@@ -39,7 +40,8 @@ export function publishHandlers(context: PublishContext): Required<Pick<Controll
             : (await index.existing(volumeId, signal, volumeContext)).id;
           const instanceId = usesInstanceIds ? nodeId : (await index.instance(nodeId, signal)).instanceId;
           const readOnly = readonly || (kind.attachesReaders && isForReaders(capability));
-          const how = { use: useOf(capability), readOnly };
+          const caching = kind.cachingOf?.(lowerCased(volumeContext));
+          const how = { use: useOf(capability), readOnly, ...(caching === undefined ? {} : { caching }) };
           const { devicePath } = await cloud.attachDisk(diskId, instanceId, signal, how);
           return { publishContext: { devicePath } };
         }),

@@ -42,6 +42,8 @@ export interface DiskAttachment {
   readonly devicePath: string;
   /** The disk's number on the instance, where the provider gives one (Azure Disk). */
   readonly lun?: number;
+  /** How the machine caches the disk, where the provider does (Azure Disk). */
+  readonly caching?: string;
 }
 
 /** What proves to a provider that a node may use a volume: an account of shares, a user of an image. Never logged. */
@@ -54,6 +56,8 @@ export interface CloudCredentials {
 export interface CloudAttachOptions {
   /** The instance cannot write to it. */
   readonly readOnly?: boolean;
+  /** How the machine is to cache the disk (Azure Disk: `None`, `ReadOnly`, `ReadWrite`); left out: as the provider does it. */
+  readonly caching?: string;
   /** Providers that ask nodes for them (Azure File, Ceph RBD) refuse with Unauthenticated where they are wrong or missing. */
   readonly credentials?: CloudCredentials;
 }

@@ -1,5 +1,6 @@
 /** Drivers that do not answer: each call has a deadline, and says so. Source: docs/behaviour/csi-plugin.md 1. */
 import { NodeServiceCapability_RPC_Type as Capability } from "@longshore/csi";
+import { resources } from "@longshore/kube";
 import { expect, it } from "vitest";
 import { driverName, NodeWorld } from "./testing/node-world.ts";
 import { testDriver } from "./testing/test-driver.ts";
@@ -33,6 +34,14 @@ it.each(["NodeStageVolume", "NodePublishVolume"])(
     await world.until("the other is mounted", () => agent.volumes.mountedVolumes(other).size === 1, 10_000);
     await world.clock.advance(125_000);
     expect(await world.eventReasons()).toEqual(["Pod FailedMount"]);
+    const { items } = await world.kube.list(resources.events, world);
+    expect(items.map(({ message }) => message)).toEqual([
+      expect.stringMatching(
+        new RegExp(
+          `^MountVolume failed for volume "data-vol-1" \\(PersistentVolume "pv-vol-1"\\): ${hanging} of vol-1 may be in progress: .*: driver ${driverName} on node node-1 has not answered for 120 s: look into its log, and restart it if it hangs$`,
+        ),
+      ),
+    ]);
     world.driver.before = () => {};
     await world.deletePod("p-vol-1");
     await world.until("gone", () => agent.volumes.podVolumesGone(hung));

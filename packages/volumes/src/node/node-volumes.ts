@@ -19,12 +19,14 @@ import {
 import {
   abortable,
   type Component,
+  DeadlineError,
   type FeatureGates,
   type Host,
   type RuntimeEnv,
   StoppedError,
   stopAll,
   TaskGroup,
+  withDeadline,
 } from "@longshore/runtime";
 import { uncertainVolumesOf } from "@longshore/storage";
 import type { DynamicPluginProber } from "../framework/dynamic-plugin-prober.ts";
@@ -47,6 +49,7 @@ import type { PodVolumeStats } from "./stats/volume-stats-summary.ts";
 import { createServiceAccountTokens, type ServiceAccountTokens } from "./tokens/service-account-tokens.ts";
 import { type SubPathUse, subPathError } from "./volume-manager/sub-paths.ts";
 import { VolumeManager } from "./volume-manager/volume-manager.ts";
+import { MountTimeoutError, mountTimeoutMs } from "./volume-manager/wait-for-volumes.ts";
 
 /** The seams of the node agent's volume side. */
 export type NodeVolumesEnv = RuntimeEnv & {
@@ -102,9 +105,10 @@ export interface NodeVolumes extends Component {
   setPods(pods: readonly Stored<Pod>[]): void;
   /**
    * Resolves when all volumes that the pod's containers use are mounted.
+   * @param withinMs default two minutes and three seconds, as in Kubernetes
    * @throws MountTimeoutError or PodVolumesError saying which volumes are not and why; call again to retry
    */
-  waitForAttachAndMount(pod: Stored<Pod>, signal: AbortSignal): Promise<void>;
+  waitForAttachAndMount(pod: Stored<Pod>, signal: AbortSignal, withinMs?: number): Promise<void>;
   /** Volumes of the pod that are certainly mounted, by the names in the pod's spec. */
   mountedVolumes(podUID: string): ReadonlyMap<string, MountedVolume>;
   /**
@@ -254,10 +258,27 @@ class RunningNodeVolumes implements NodeVolumes {
     this.#running?.setPods(pods);
   }
 
-  async waitForAttachAndMount(pod: Stored<Pod>, signal: AbortSignal): Promise<void> {
-    const manager = await abortable(this.#manager, signal);
+  async waitForAttachAndMount(
+    pod: Stored<Pod>,
+    signal: AbortSignal,
+    withinMs = mountTimeoutMs,
+  ): Promise<void> {
+    const manager = await this.#managerWithin(withinMs, signal);
     if (manager === undefined) throw new StoppedError();
-    await manager.waitForAttachAndMount(pod, signal);
+    await manager.waitForAttachAndMount(pod, signal, withinMs);
+  }
+
+  async #managerWithin(withinMs: number, signal: AbortSignal): Promise<VolumeManager | undefined> {
+    try {
+      return await withDeadline(this.#env.clock, withinMs, signal, (within) =>
+        abortable(this.#manager, within),
+      );
+    } catch (error) {
+      if (!(error instanceof DeadlineError) || signal.aborted) throw error;
+      throw new MountTimeoutError("timed out waiting for volumes: the plugins are still being initialised", {
+        cause: error,
+      });
+    }
   }
 
   mountedVolumes(podUID: string): ReadonlyMap<string, MountedVolume> {

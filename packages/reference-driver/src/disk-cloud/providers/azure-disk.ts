@@ -15,6 +15,7 @@ export const azureDisk: Provider = {
   attaches: "device",
   deviceName: ({ slot }) => `disk/azure/scsi1/lun${slot}`,
   showsLun: true,
+  cachingModes: ["None", "ReadOnly", "ReadWrite"],
   codes: {
     NotFound: "ResourceNotFound",
     InUse: "AttachDiskWhileBeingDetached",

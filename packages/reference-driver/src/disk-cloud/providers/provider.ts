@@ -40,6 +40,8 @@ export interface Provider {
   deviceName?(disk: PlacedDisk): string;
   /** What is attached. */
   readonly attaches: "device" | "share";
+  /** How a machine can cache a disk, where the provider lets the caller say so; the first is the default. */
+  readonly cachingModes?: readonly string[];
   /** Whether callers see the number of the disk on the instance. */
   readonly showsLun?: boolean;
   /** Whether several instances may have the disk, all of them read-only. */

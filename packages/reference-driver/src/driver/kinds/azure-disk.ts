@@ -19,4 +19,5 @@ export const azureDisk = driverKindOf("azure-disk", {
   // The in-tree form of a volume has its caching mode from its attributes, as a machine has that attaches it.
   tagsOf: (parameters) => renamed(parameters, caching),
   volumeContextOf: ({ tags }) => renamed(tags, caching),
+  cachingOf: ({ cachingmode }) => cachingmode,
 });

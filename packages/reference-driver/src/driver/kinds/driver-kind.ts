@@ -49,6 +49,8 @@ export interface DriverKind extends RequestLimits {
   volumeContextOf?(disk: NamedDisk): Texts;
   /** The file system of a blank volume for which none is asked, where the provider has kept it since the disk was made. */
   fsTypeOf?(disk: NamedDisk): string | undefined;
+  /** How the machine is to cache the disk that is attached, out of the volume's context (keys in lower case). */
+  cachingOf?(context: Texts): string | undefined;
   /** What a node proves with, out of the secret of the call. @throws CsiStatusError INVALID_ARGUMENT where it is needed and missing */
   credentialsOf?(secrets: Texts): CloudCredentials | undefined;
 }

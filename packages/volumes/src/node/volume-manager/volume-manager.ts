@@ -188,11 +188,11 @@ export class VolumeManager implements ManagedVolumes, Component {
     return [desired, actual, mounts, leftovers].every((state) => !state.hasPod(podUID));
   }
 
-  async waitForAttachAndMount(pod: Stored<Pod>, signal: AbortSignal): Promise<void> {
+  async waitForAttachAndMount(pod: Stored<Pod>, signal: AbortSignal, withinMs: number): Promise<void> {
     if (usedVolumes(pod).length === 0) return;
     this.#podController.reprocessForStart(pod.metadata.uid);
     const { clock, csiDrivers } = this.#env;
-    await waitForVolumes({ ...this.#states, clock, csiDrivers, waits: this.#waits }, pod, signal);
+    await waitForVolumes({ ...this.#states, clock, csiDrivers, waits: this.#waits }, pod, withinMs, signal);
   }
 
   // ManagedVolumes

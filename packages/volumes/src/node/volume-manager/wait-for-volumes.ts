@@ -8,7 +8,7 @@ import { usedVolumes } from "./pods/pod-volume-spec.ts";
 import type { VolumeWaits } from "./volume-waits.ts";
 import { isDriverMissing } from "./volumes/volume-controller.ts";
 
-/** How long a pod waits for its volumes, in milliseconds. */
+/** How long a pod waits for its volumes where nothing else is asked for, in milliseconds. */
 export const mountTimeoutMs = 123_000;
 
 /** Not all volumes of a pod were mounted in time. */
@@ -30,11 +30,12 @@ export interface VolumeWaitEnv extends NodeVolumeStates {
 
 /**
  * Resolves when all volumes that the pod's containers use are mounted.
- * @throws MountTimeoutError after {@link mountTimeoutMs}; PodVolumesError when they cannot be resolved
+ * @throws MountTimeoutError after `withinMs`; PodVolumesError when they cannot be resolved
  */
 export async function waitForVolumes(
   env: VolumeWaitEnv,
   pod: Stored<Pod>,
+  withinMs: number,
   signal: AbortSignal,
 ): Promise<void> {
   const { uid } = pod.metadata;
@@ -44,7 +45,7 @@ export async function waitForVolumes(
     return expected.filter((name) => !mounted.has(name));
   };
   try {
-    await withDeadline(env.clock, mountTimeoutMs, signal, async (waitSignal) => {
+    await withDeadline(env.clock, withinMs, signal, async (waitSignal) => {
       while (env.pods.get(uid)?.isResolved !== true || missing().length > 0) {
         const errors = env.pods.get(uid)?.errors ?? [];
         if (errors.length > 0) throw new PodVolumesError(errors.join("; "));

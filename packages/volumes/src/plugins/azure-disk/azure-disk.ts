@@ -37,13 +37,17 @@ export const azureDisk: DiskDescription<"azureDisk"> = {
   sourceField: "azureDisk",
   label,
   withoutCloud: "AzureDisk -  failed to get Azure Cloud Provider. GetCloudProvider returned <nil> instead",
-  readSource({ diskURI, fsType, kind }) {
+  readSource({ diskURI, fsType, kind, cachingMode }) {
     if (kind != null && kind !== "Managed") {
       throw new InTreeVolumeError(
         `disk ${diskURI}: kind ${kind} is not supported: move the data to a managed disk and set kind to Managed`,
       );
     }
-    return { volumeName: diskURI, fsType: fsType ?? "" };
+    return {
+      volumeName: diskURI,
+      fsType: fsType ?? "",
+      ...(cachingMode == null ? {} : { caching: cachingMode }),
+    };
   },
   sourceNamed: (diskURI) => ({
     azureDisk: { diskURI, diskName: diskURI.slice(diskURI.lastIndexOf("/") + 1), kind: "Managed" },

@@ -11,7 +11,7 @@ import {
   measuredConnection,
   NodeServiceCapability_RPC_Type,
 } from "@longshore/csi";
-import { withDeadline } from "@longshore/runtime";
+import { DeadlineError, withDeadline } from "@longshore/runtime";
 import { csiAccessMode } from "@longshore/storage";
 import { UncertainProgressError } from "../../framework/node-error-kind.ts";
 import type { VolumeSpec } from "../../framework/volume-spec.ts";
@@ -25,6 +25,14 @@ export class DriverNotRegisteredError extends Error {
       `driver name ${driverName} not found in the list of registered CSI drivers of node ${nodeName}: ` +
         "start the driver and its node-driver-registrar there",
     );
+  }
+}
+
+/** The driver has not answered within the time of one plugin method. */
+class SilentDriverError extends DeadlineError {
+  constructor(driverName: string, nodeName: string) {
+    super(csiTimeoutMs);
+    this.message = `driver ${driverName} on node ${nodeName} has not answered for ${csiTimeoutMs / 1000} s: look into its log, and restart it if it hangs`;
   }
 }
 
@@ -56,8 +64,12 @@ export async function withDriver<T>(
   try {
     const labels = { driver_name: of.driver, migrated: String(of.spec?.isMigrated === true) };
     const { node } = measuredConnection(context.volumeHost, connection, labels);
-    return await withDeadline(context.volumeHost.clock, csiTimeoutMs, signal, (methodSignal) =>
-      use({ node, options: { signal: methodSignal, timeoutMs: csiTimeoutMs } }),
+    return await withDeadline(
+      context.volumeHost.clock,
+      csiTimeoutMs,
+      signal,
+      (methodSignal) => use({ node, options: { signal: methodSignal, timeoutMs: csiTimeoutMs } }),
+      () => new SilentDriverError(of.driver, context.kubelet.nodeName),
     );
   } finally {
     connection.close();

@@ -17,11 +17,14 @@ export async function attachDisk(
   nodeName: string,
   signal: AbortSignal,
 ): Promise<string> {
-  const { volumeName, readOnly } = diskSourceOf(disks, spec);
+  const { volumeName, readOnly, caching } = diskSourceOf(disks, spec);
   const instance = await instanceNamed(cloud, nodeName, signal);
   const diskId = disks.names.diskIdOf(volumeName);
   try {
-    const options = disks.attached.readOnly === true && readOnly ? { readOnly } : undefined;
+    const options = {
+      ...(disks.attached.readOnly === true && readOnly ? { readOnly } : {}),
+      ...(caching === undefined ? {} : { caching }),
+    };
     const attachment = await cloud.attachDisk(diskId, instance.instanceId, signal, options);
     return disks.attached.reportedDevice?.(attachment) ?? attachment.devicePath;
   } catch (error) {

@@ -20,6 +20,8 @@ export interface DiskSource {
   /** 0: the whole disk. */
   readonly partition: number;
   readonly readOnly: boolean;
+  /** How the machine is to cache the disk; left out: as the provider does it. */
+  readonly caching?: string;
 }
 
 /** How the plugin names volumes, disks and the directories of both. */
