@@ -58,6 +58,11 @@ const verbs: readonly {
     load: async () => (await import("./commands/register-driver-command.ts")).registerDriverCommand,
   },
   {
+    names: ["deploy"],
+    load: async () =>
+      (await import("./commands/distributions/register-deploy-command.ts")).registerDeployCommand,
+  },
+  {
     names: ["flexvolume"],
     load: async () => (await import("./commands/register-flexvolume-command.ts")).registerFlexVolumeCommand,
   },

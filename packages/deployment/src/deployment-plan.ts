@@ -69,10 +69,12 @@ export const defaultSidecarImage = "ghcr.io/longshore/longshore:0.1.0";
 /** The newest and the oldest Kubernetes that are known. */
 const newestMinor = 36;
 const oldestMinor = 20;
-const replicasMax = 100;
+/** The most replicas that can be asked for. */
+export const replicasMax = 100;
 /** Longest base of names: what is appended must leave room in labels that controllers make of them. */
 const baseMax = 40;
-const systemNamespaces = ["default", "kube-system", "kube-public", "kube-node-lease"];
+/** Namespaces that each cluster has: none of them is created. */
+export const systemNamespaces = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
 /** Defaults measured: all controller sidecars in one process stay below 120 MiB. */
 const resourceDefaults = {
@@ -169,7 +171,8 @@ export function checkDriverName(name: string): void {
   }
 }
 
-function checkImage(field: DeployField, image: string): void {
+/** @throws DeployOptionError unless `image` is an image reference */
+export function checkImage(field: DeployField, image: string): void {
   const pattern =
     /^[a-z0-9]+([._-]+[a-z0-9]+)*(:\d+)?(\/[a-z0-9]+([._-]+[a-z0-9]+)*)*(:[\w][\w.-]{0,127})?(@sha256:[a-f0-9]{64})?$/;
   if (pattern.test(image)) return;
@@ -352,7 +355,8 @@ function amounts(
   return given;
 }
 
-function minorOf(version: string | undefined): number {
+/** The minor version of the oldest Kubernetes that must take the objects; default the newest that is known. */
+export function minorOf(version: string | undefined): number {
   if (version === undefined) return newestMinor;
   const match = /^v?1\.(\d{1,3})(\.\d+)?$/.exec(version);
   const minor = Number(match?.[1]);

@@ -361,14 +361,25 @@ describe("a malformed Cluster is reported once, and nothing is done", () => {
     expect(events[0]).toContain(message);
   });
 
-  it("a node whose version cannot be read", async () => {
-    const world = await anExistingShoot();
-    await aNode(world, "odd", "unknown");
-    world.run();
-    await world.env.clock.advance(1_000);
-    expect(world.writes).toEqual([]);
-    expect((await world.events())[0]).toContain("node odd: status.nodeInfo.kubeletVersion");
-  });
+  it.each(["", "unknown"])(
+    "a node that states the version %j is read again until it states one",
+    async (odd) => {
+      const world = await anExistingShoot();
+      await aNode(world, "odd", odd);
+      world.run();
+      await world.env.clock.advance(60_000);
+      expect(world.writes).toEqual([]);
+      // Its pauses grow: it is no loop that never rests.
+      expect(world.shootClients).toBeLessThan(20);
+      expect((await world.events())[0]).toContain("node odd: status.nodeInfo.kubeletVersion");
+      const node = await world.shoot.get(resources.nodes, { name: "odd" }, { signal });
+      if (node === undefined) throw new Error("the node is gone");
+      const nodeInfo = { kubeletVersion: "v1.18.4" } as never;
+      await world.shoot.updateStatus(resources.nodes, { ...node, status: { nodeInfo } }, { signal });
+      await world.env.clock.advance(600_000);
+      expect(world.writes).toEqual(whole);
+    },
+  );
 });
 
 describe("after any fault the same end is reached", () => {

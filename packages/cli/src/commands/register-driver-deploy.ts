@@ -1,7 +1,5 @@
 /** `longshore driver deploy`, `upgrade` and `remove`: wires flags, files and the cluster to the deployment library. */
-import { existsSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
+import { resolve } from "node:path";
 import {
   allObjects,
   checkDriverName,
@@ -23,6 +21,7 @@ import { wholeNumber } from "../flags.ts";
 import { kubeconfigOf } from "../kubeconfig.ts";
 import { addDeployFlags, type DeployFlags, deployOptionsOf } from "./deploy-flags.ts";
 import { errorInFlags, inFlags } from "./driver-deploy-fields.ts";
+import { writeFiles } from "./write-files.ts";
 
 const deployHelp = `
 What the driver is given: CSI_ENDPOINT (unix:///csi/csi.sock) and NODE_NAME in its environment.
@@ -123,20 +122,6 @@ interface OutputFlags {
   readonly output: "yaml" | "helm";
   readonly outputDir?: string;
   readonly force?: true;
-}
-
-/** Writes all files, or none where one is in the way. */
-async function writeFiles(dir: string, files: ReadonlyMap<string, string>, force: boolean): Promise<void> {
-  const inTheWay = [...files.keys()].filter((path) => existsSync(join(dir, path)));
-  if (inTheWay.length > 0 && !force) {
-    throw new UsageError(
-      `${join(dir, inTheWay[0] ?? "")} is there already: choose another --output-dir, or use --force`,
-    );
-  }
-  for (const [path, text] of files) {
-    await mkdir(dirname(join(dir, path)), { recursive: true });
-    await writeFile(join(dir, path), text);
-  }
 }
 
 interface RolloutFlags {

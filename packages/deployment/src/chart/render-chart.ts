@@ -8,6 +8,7 @@ import { managedByLabel } from "../objects/labels.ts";
 import type { Rendered } from "../objects/rendered.ts";
 import { renderDeployment } from "../render-deployment.ts";
 import { TemplateText, yamlText } from "../yaml-text.ts";
+import { block, onlyIf, releaseLabels } from "./chart-texts.ts";
 import { chartValues } from "./chart-values.ts";
 
 /** A part of an object, in which a template may stand anywhere. */
@@ -77,10 +78,6 @@ function documents(rendered: readonly Rendered[]): string {
   return rendered.map(({ object, comments }) => `---\n${yamlText(templated(object), comments)}`).join("");
 }
 
-function onlyIf(condition: string, text: string): string {
-  return text === "" ? "" : `{{- if ${condition} }}\n${text}{{- end }}\n`;
-}
-
 /** A role in each of the namespaces, or one for all of them if that is requested. */
 function secretDocuments(rendered: readonly Rendered[]): string {
   if (rendered.length === 0) return "";
@@ -127,8 +124,6 @@ function classDocuments(plan: DeploymentPlan): string {
   return `{{- range $class := $.Values.storageClasses }}\n---\n${text}{{- end }}\n`;
 }
 
-const block = (expression: string) => new TemplateText(expression, true);
-
 /** The object with templates where values decide. */
 function templated(object: KubeObject): object {
   const { apiVersion, kind = "", metadata = {}, ...rest } = object as KubeObject & Loose;
@@ -141,15 +136,6 @@ function templated(object: KubeObject): object {
     ...rest,
     ...(spec?.template === undefined ? {} : { spec: workloadSpec(kind, metadata.name ?? "", spec) }),
   };
-}
-
-function releaseLabels(labels: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(labels).map(([key, value]) => [
-      key,
-      key === managedByLabel ? "{{ $.Release.Service }}" : value,
-    ]),
-  );
 }
 
 function workloadSpec(kind: string, name: string, spec: Loose): Loose {

@@ -2,12 +2,10 @@
 import type { KubeObject } from "@longshore/kube";
 import type { DeploymentPlan } from "../deployment-plan.ts";
 import { type AccessComponent, accessRules } from "../rules/index.ts";
-import type { AccessNeeds, AccessRule, RuleScope } from "../rules/rule.ts";
+import type { AccessNeeds, AccessRule } from "../rules/rule.ts";
 import { type DeployedPart, labelsOf } from "./labels.ts";
 import type { Rendered } from "./rendered.ts";
-
-const rbacVersion = "rbac.authorization.k8s.io/v1";
-const rbacGroup = "rbac.authorization.k8s.io";
+import { type RoleHolder, renderRole, renderRoles } from "./roles.ts";
 
 /** A component and the account under which it runs. */
 export interface Grantee {
@@ -79,12 +77,7 @@ export function rulesOf(plan: DeploymentPlan, { component, part }: Grantee): rea
 function rolesOf(plan: DeploymentPlan, { grantee, rules }: Grant): readonly Rendered[] {
   const name =
     grantee.component === "snapshot-controller" ? grantee.component : `${plan.base}-${grantee.component}`;
-  const scoped = (scope: RuleScope) => rules.filter((rule) => (rule.scope ?? "cluster") === scope);
-  return [
-    ...role(plan, grantee, name, undefined, scoped("cluster")),
-    ...role(plan, grantee, name, plan.namespace, scoped("own-namespace")),
-    ...role(plan, grantee, `${name}-events`, "default", scoped("default-namespace")),
-  ];
+  return renderRoles(holderOf(plan, grantee), name, rules);
 }
 
 /** One role for all components of an account: the same pod holds them. */
@@ -103,53 +96,12 @@ function secretRoles(plan: DeploymentPlan, grants: readonly Grant[]): readonly R
     if (first === undefined) return [];
     const merged: AccessRule = { ...first, reason: rules.map(({ reason }) => reason).join("; ") };
     const name = `${plan.base}-${grantee.part}-secrets`;
-    if (plan.secretsClusterWide) return role(plan, grantee, name, undefined, [merged]);
-    return plan.secretNamespaces.flatMap((namespace) => role(plan, grantee, name, namespace, [merged]));
+    const holder = holderOf(plan, grantee);
+    if (plan.secretsClusterWide) return renderRole(holder, name, undefined, [merged]);
+    return plan.secretNamespaces.flatMap((namespace) => renderRole(holder, name, namespace, [merged]));
   });
 }
 
-function role(
-  plan: DeploymentPlan,
-  grantee: Grantee,
-  name: string,
-  namespace: string | undefined,
-  rules: readonly AccessRule[],
-): readonly Rendered[] {
-  if (rules.length === 0) return [];
-  const prefix = namespace === undefined ? "Cluster" : "";
-  const metadata = {
-    name,
-    ...(namespace === undefined ? {} : { namespace }),
-    labels: labelsOf(plan, grantee.part),
-  };
-  const comments = new Map(rules.map(({ reason }, index) => [`rules.${index}`, reason] as const));
-  return [
-    {
-      object: {
-        apiVersion: rbacVersion,
-        kind: `${prefix}Role`,
-        metadata,
-        rules: rules.map(policyRule),
-      } as KubeObject,
-      comments,
-    },
-    {
-      object: {
-        apiVersion: rbacVersion,
-        kind: `${prefix}RoleBinding`,
-        metadata,
-        subjects: [{ kind: "ServiceAccount", ...grantee.account }],
-        roleRef: { apiGroup: rbacGroup, kind: `${prefix}Role`, name },
-      } as KubeObject,
-    },
-  ];
-}
-
-function policyRule({ group, resource, verbs, names }: AccessRule): object {
-  return {
-    apiGroups: [group],
-    resources: [resource],
-    ...(names === undefined ? {} : { resourceNames: [...names] }),
-    verbs: [...verbs],
-  };
+function holderOf(plan: DeploymentPlan, { account, part }: Grantee): RoleHolder {
+  return { account, labels: labelsOf(plan, part) };
 }

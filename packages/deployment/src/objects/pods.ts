@@ -1,9 +1,18 @@
 /** The containers and pods of a deployment. What a container may do to its machine is the least that it needs. */
 
-import type { ResourceAmounts } from "../deploy-options.ts";
 import type { DeploymentPlan } from "../deployment-plan.ts";
 import { accountOf } from "./access-objects.ts";
 import { type DeployedPart, labelsOf } from "./labels.ts";
+import {
+  amounts,
+  apart,
+  confined,
+  fromField,
+  podIdentity,
+  probe,
+  rootPod,
+  unprivilegedPod,
+} from "./pod-parts.ts";
 import {
   allSidecarsArgs,
   livenessArgs,
@@ -19,8 +28,6 @@ import {
 /** Members of a container, loosely typed: the API server of the tests validates them. */
 export type Container = Readonly<Record<string, unknown>> & { readonly name: string };
 
-/** User and group of containers that need no root: the one that distroless images call nonroot. */
-const unprivilegedId = 65_532;
 const socketDir = { name: "socket-dir", mountPath: "/csi" };
 /** A third-party driver may need a writable directory although its image is read-only. */
 const tmpDir = { name: "tmp-dir", mountPath: "/tmp" };
@@ -32,7 +39,9 @@ export function controllerPod(plan: DeploymentPlan): object {
     securityContext: plan.options.controllerRoot === true ? rootPod : unprivilegedPod,
     ...(Object.keys(plan.nodeSelector).length === 0 ? {} : { nodeSelector: { ...plan.nodeSelector } }),
     ...(plan.tolerations.length === 0 ? {} : { tolerations: plan.tolerations.map((t) => ({ ...t })) }),
-    ...(plan.controller === "deployment" && plan.replicas > 1 ? { affinity: apart(plan) } : {}),
+    ...(plan.controller === "deployment" && plan.replicas > 1
+      ? { affinity: apart(labelsOf(plan, "controller")) }
+      : {}),
     containers: [
       driverContainer(plan, "controller", confined),
       ...controllerSidecarContainers(plan, confined),
@@ -111,22 +120,6 @@ export function snapshotControllerPod(plan: DeploymentPlan): object {
     ],
   });
 }
-
-const seccompProfile = { type: "RuntimeDefault" };
-const unprivilegedPod = {
-  runAsNonRoot: true,
-  runAsUser: unprivilegedId,
-  runAsGroup: unprivilegedId,
-  fsGroup: unprivilegedId,
-  seccompProfile,
-};
-/** Sockets in the kubelet's directories belong to root: who uses them must be root, if without capabilities. */
-const rootPod = { runAsUser: 0, seccompProfile };
-const confined = {
-  allowPrivilegeEscalation: false,
-  readOnlyRootFilesystem: true,
-  capabilities: { drop: ["ALL"] },
-};
 
 function pod(plan: DeploymentPlan, part: DeployedPart, spec: Readonly<Record<string, unknown>>): object {
   const { imagePullSecrets = [] } = plan.options;
@@ -229,47 +222,6 @@ function longshore(plan: DeploymentPlan, args: readonly string[], securityContex
   };
 }
 
-const fromField = (name: string, fieldPath: string) => ({ name, valueFrom: { fieldRef: { fieldPath } } });
-const podIdentity = [
-  // The one is asked for by leader elections, the other by capacity tracking.
-  fromField("POD_NAMESPACE", "metadata.namespace"),
-  fromField("NAMESPACE", "metadata.namespace"),
-  fromField("POD_NAME", "metadata.name"),
-];
-
 function pullPolicy({ options: { imagePullPolicy } }: DeploymentPlan): object {
   return imagePullPolicy === undefined ? {} : { imagePullPolicy };
-}
-
-function probe(path: string, port: string): object {
-  return {
-    httpGet: { path, port },
-    initialDelaySeconds: 10,
-    periodSeconds: 10,
-    timeoutSeconds: 5,
-  };
-}
-
-function amounts({ requests, limits }: { requests: ResourceAmounts; limits: ResourceAmounts }): object {
-  return {
-    ...(Object.keys(requests).length === 0 ? {} : { requests: { ...requests } }),
-    ...(Object.keys(limits).length === 0 ? {} : { limits: { ...limits } }),
-  };
-}
-
-/** Two replicas on one machine would go down together. */
-function apart(plan: DeploymentPlan): object {
-  return {
-    podAntiAffinity: {
-      preferredDuringSchedulingIgnoredDuringExecution: [
-        {
-          weight: 100,
-          podAffinityTerm: {
-            labelSelector: { matchLabels: labelsOf(plan, "controller") },
-            topologyKey: "kubernetes.io/hostname",
-          },
-        },
-      ],
-    },
-  };
 }

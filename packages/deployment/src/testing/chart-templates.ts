@@ -89,7 +89,7 @@ function evaluate(expression: string, variables: Variables): unknown {
 }
 
 function call(text: string, variables: Variables): unknown {
-  const words = text.match(/\([^()]*\)|\S+/g) ?? [];
+  const words = wordsOf(text);
   const argument = (at: number): unknown => {
     const word = words[at] ?? "";
     return word.startsWith("(") ? call(word.slice(1, -1), variables) : atom(word, variables);
@@ -99,6 +99,8 @@ function call(text: string, variables: Variables): unknown {
       return dump(argument(1)).trimEnd();
     case "concat":
       return [...(argument(1) as unknown[]), ...(argument(2) as unknown[])];
+    case "list":
+      return words.slice(1).map((_, at) => argument(at + 1));
     case "int":
       return Math.trunc(Number(argument(1)));
     case "gt":
@@ -109,7 +111,26 @@ function call(text: string, variables: Variables): unknown {
   }
 }
 
+/** Words of an expression: what is in parentheses or quotes is one of them. */
+function wordsOf(text: string): readonly string[] {
+  const words: string[] = [];
+  let word = "";
+  let depth = 0;
+  for (const [part] of text.matchAll(/"[^"]*"|[\s\S]/g)) {
+    if (depth === 0 && /^\s$/.test(part)) {
+      if (word !== "") words.push(word);
+      word = "";
+      continue;
+    }
+    if (part === "(") depth++;
+    if (part === ")") depth--;
+    word += part;
+  }
+  return word === "" ? words : [...words, word];
+}
+
 function atom(word: string, variables: Variables): unknown {
+  if (word.startsWith('"')) return JSON.parse(word);
   if (/^\d+$/.test(word)) return Number(word);
   const [variable = "", ...members] = word.split(".");
   if (!Object.hasOwn(variables, variable)) throw new Error(`no variable ${word}`);

@@ -43,6 +43,10 @@ export function clusterActions(env: ClusterActionsEnv): Actions<ClusterObservati
       events.event(cluster, "Warning", "InvalidShoot", message);
       throw new TerminalError(message);
     },
+    refuseNode({ message }, { cluster }) {
+      events.event(cluster, "Warning", "InvalidNode", message);
+      throw new Error(message);
+    },
     async readControlPlane({ namespace, name }, observed, { signal }) {
       const found = await kube.get(controlPlanes, { namespace, name }, { signal });
       return { observed: { ...observed, hasControlPlane: found !== undefined } };

@@ -39,6 +39,11 @@ export function compareVersions(version: string, operator: VersionOperator, othe
   }
 }
 
+/** Whether {@link compareVersions} can read the text. */
+export function isVersion(text: string): boolean {
+  return numbersOf(text) !== null;
+}
+
 /** Whether `a` is one of the versions that a `b` with missing numbers stands for. */
 function isWithin(a: Version, b: Version): boolean {
   return b.given < 3 && a.major === b.major && (b.given === 1 || a.minor === b.minor);
@@ -51,9 +56,13 @@ function orderOf(a: Version, b: Version): number {
 /** Longer numbers are no versions, and would lose digits. */
 const pattern = /^(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?$/;
 
-function parse(text: string): Version {
+function numbersOf(text: string): RegExpExecArray | null {
   const [bare = ""] = text.replaceAll("v", "").split(/[-+]/, 1);
-  const found = pattern.exec(bare.trim());
+  return pattern.exec(bare.trim());
+}
+
+function parse(text: string): Version {
+  const found = numbersOf(text);
   if (found === null) {
     throw new VersionError(`"${text.slice(0, 64)}" is not a version: give one like 1.18.5`);
   }

@@ -20,7 +20,7 @@ import {
   type Shoot,
   ShootError,
 } from "./cluster.ts";
-import { compareVersions, VersionError } from "./compare-versions.ts";
+import { compareVersions, isVersion, VersionError } from "./compare-versions.ts";
 import { migrationVersionOf } from "./predicates.ts";
 
 /** What the controller is started with. */
@@ -65,6 +65,8 @@ export type ClusterStep =
   | { readonly step: "settle"; readonly because: Rest }
   /** The Cluster is malformed: nothing is done before it changes. */
   | { readonly step: "refuse"; readonly message: string }
+  /** A node says nothing readable of its version, as one that has just joined: it is read again, with growing pauses. */
+  | { readonly step: "refuseNode"; readonly message: string }
   | { readonly step: "readControlPlane"; readonly namespace: string; readonly name: string }
   /** A new shoot has nothing to migrate: both annotations, in one update. */
   | { readonly step: "markNew" }
@@ -127,11 +129,13 @@ function decideCompletion({ woken = [] }: ClusterObservation): ClusterStep {
 function decideMigration(observed: ClusterObservation, minimum: string): ClusterStep {
   const { cluster, options, nodes, classes } = observed;
   if (nodes === undefined) return { step: "listNodes" };
-  const old = nodes.filter((node) =>
-    compared(`Cluster ${cluster.metadata.name}: node ${node.name}: status.nodeInfo.kubeletVersion`, () =>
-      compareVersions(node.kubeletVersion, "<", minimum),
-    ),
-  );
+  const unread = nodes.find(({ kubeletVersion }) => !isVersion(kubeletVersion));
+  if (unread !== undefined) {
+    const { name, kubeletVersion } = unread;
+    const field = `Cluster ${cluster.metadata.name}: node ${name}: status.nodeInfo.kubeletVersion`;
+    return { step: "refuseNode", message: `${field}: "${kubeletVersion}" is not a version` };
+  }
+  const old = nodes.filter(({ kubeletVersion }) => compareVersions(kubeletVersion, "<", minimum));
   if (old.length > 0) return { step: "waitForNodes", old: old.map((node) => node.name) };
   if (classes === undefined) return { step: "listClasses" };
   const legacy = classes.find((one) => isLegacy(one, options));

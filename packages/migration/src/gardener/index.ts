@@ -15,7 +15,7 @@ export {
   type ShootWorker,
 } from "./cluster.ts";
 export { type ClusterActionsEnv, requeueAfterMs } from "./cluster-actions.ts";
-export { compareVersions, VersionError, type VersionOperator } from "./compare-versions.ts";
+export { compareVersions, isVersion, VersionError, type VersionOperator } from "./compare-versions.ts";
 export {
   type AddArgs,
   addCSIMigrationController,

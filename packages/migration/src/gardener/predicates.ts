@@ -11,7 +11,7 @@ import {
   type Shoot,
   ShootError,
 } from "./cluster.ts";
-import { compareVersions, VersionError } from "./compare-versions.ts";
+import { compareVersions, isVersion } from "./compare-versions.ts";
 
 /** Whether a Cluster concerns the controller. */
 export type ClusterPredicate = (cluster: Cluster) => boolean;
@@ -26,12 +26,9 @@ export function clusterShootKubernetesVersionForCSIMigrationAtLeast(version: str
   return (cluster) => {
     const shoot = shootOf(cluster);
     if (shoot === undefined) return false;
-    try {
-      return compareVersions(shoot.kubernetesVersion, ">=", migrationVersionOf(shoot, version));
-    } catch (error) {
-      if (error instanceof VersionError) return false;
-      throw error;
-    }
+    const minimum = migrationVersionOf(shoot, version);
+    const areVersions = isVersion(shoot.kubernetesVersion) && isVersion(minimum);
+    return areVersions && compareVersions(shoot.kubernetesVersion, ">=", minimum);
   };
 }
 
@@ -52,17 +49,8 @@ export function migrationVersionOf(shoot: Shoot, configured: string): string {
 export function isMalformed(cluster: Cluster, type: string): boolean {
   const shoot = shootOf(cluster);
   if (shoot === undefined) return (rawProviderType(cluster.spec?.shoot) ?? type) === type;
-  return shoot.providerType === type && !isVersion(shoot.kubernetesVersion, shoot);
-}
-
-function isVersion(version: string, { annotations }: Shoot): boolean {
-  try {
-    compareVersions(version, ">=", annotations[annotationKeyKubernetesVersion] ?? "1");
-    return true;
-  } catch (error) {
-    if (error instanceof VersionError) return false;
-    throw error;
-  }
+  const versions = [shoot.kubernetesVersion, migrationVersionOf(shoot, "1")];
+  return shoot.providerType === type && !versions.every(isVersion);
 }
 
 /** `spec.provider.type`, as far as a malformed Shoot has one. */

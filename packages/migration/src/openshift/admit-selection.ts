@@ -79,7 +79,11 @@ function faultyList(
     for (const gate of gates) {
       const known = Object.hasOwn(knownGates, gate) ? knownGates[gate] : undefined;
       if (known === undefined) {
-        return inList("UnknownFeatureGate", gate, "is no gate of this release: remove it");
+        return inList(
+          "UnknownFeatureGate",
+          gate,
+          "is no gate that the operator knows of this release: remove it",
+        );
       }
       if (known.locked === true && known.default !== value) {
         return inList("LockedFeatureGate", gate, `is locked to ${known.default}: remove it`);

@@ -1,4 +1,5 @@
 /** `longshore run feature-gate-operator`: OpenShift's readers of the FeatureGate, its flags, and how it is put together. */
+import { featureGateOperatorLease } from "@longshore/deployment";
 import type { FeatureGateOperatorArgs } from "@longshore/migration/openshift";
 import type { Command } from "commander";
 import { UsageError } from "../../exit.ts";
@@ -10,15 +11,9 @@ import {
   processFlags,
   releaseGate,
 } from "../sidecars/common-flags.ts";
-import { leaderHealth } from "../sidecars/controller-sidecars.ts";
 import { choice, duration, gates, text } from "../sidecars/flag-table.ts";
-import {
-  connectKube,
-  leasePolicy,
-  runSidecarProcess,
-  type Shell,
-  type Started,
-} from "../sidecars/sidecar-process.ts";
+import { runSidecarProcess, type Shell, type Started } from "../sidecars/sidecar-process.ts";
+import { startElected } from "./start-elected.ts";
 
 /** All of its flags. */
 export const featureGateOperatorFlags = {
@@ -45,8 +40,6 @@ export const featureGateOperatorFlags = {
   ...processFlags,
 } as const;
 
-const lease = "longshore-feature-gate-operator";
-
 const help = `
 It follows the FeatureGate "cluster" (config.openshift.io/v1), gives the API server, the controller manager, the scheduler and
 the kubelets the gates of the selected set, and reports on the ClusterOperator longshore-feature-gates.
@@ -71,34 +64,12 @@ async function startFromFlags(
   { values }: ReadFlags<typeof featureGateOperatorFlags>,
 ): Promise<Started> {
   const { startFeatureGateOperator } = await import("@longshore/migration/openshift");
-  const { sharedInformers, startUnderLease } = await import("@longshore/kube");
   const args = await operatorArgs(values);
-  const access = await connectKube(shell, values);
-  const env = { ...shell.env, kube: access.kube };
-  const policy = leasePolicy(values, access, values["feature-gates"].ReleaseLeaderElectionOnExit);
-  if (policy === undefined) {
-    const operator = startFeatureGateOperator(env, args);
-    return { failed: new Promise(() => {}), stop: () => operator.stop() };
-  }
-  const informers = sharedInformers(env);
-  shell.own(informers);
-  let fail: (error: Error) => void = () => {};
-  const failed = new Promise<Error>((resolve) => {
-    fail = resolve;
+  return startElected(shell, values, {
+    name: "feature-gate-operator",
+    lease: featureGateOperatorLease,
+    start: (env) => startFeatureGateOperator(env, args),
   });
-  const election = startUnderLease(env, policy, {
-    lease,
-    serve: async (kube, _term, scope) => {
-      scope.own(startFeatureGateOperator({ ...env, kube, informers }, args));
-    },
-    onLost: () => fail(new Error("the FeatureGate operator lost its lease")),
-    onFailed: (cause) => fail(new Error("the FeatureGate operator failed", { cause })),
-  });
-  shell.routes.set("/healthz/leader-election", async () => {
-    const state = { isLeader: election.isLeader(), overdueMs: election.overdueMs() };
-    return leaderHealth(new Map([["feature-gate-operator", state]]));
-  });
-  return { failed, stop: () => election.stop() };
 }
 
 type Values = ReadFlags<typeof featureGateOperatorFlags>["values"];

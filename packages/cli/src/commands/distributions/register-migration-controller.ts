@@ -1,6 +1,6 @@
 /** `longshore run migration-controller`: Gardener's CSI migration controller, its flags, and how it is put together. */
+import { migrationControllerLease } from "@longshore/deployment";
 import type { Command } from "commander";
-import { UsageError } from "../../exit.ts";
 import { addFlagCommand, type ReadFlags } from "../sidecars/add-flag-command.ts";
 import {
   httpFlags,
@@ -9,15 +9,10 @@ import {
   processFlags,
   releaseGate,
 } from "../sidecars/common-flags.ts";
-import { leaderHealth } from "../sidecars/controller-sidecars.ts";
 import { duration, gates, labels, text, whole } from "../sidecars/flag-table.ts";
-import {
-  connectKube,
-  leasePolicy,
-  runSidecarProcess,
-  type Shell,
-  type Started,
-} from "../sidecars/sidecar-process.ts";
+import { runSidecarProcess, type Shell, type Started } from "../sidecars/sidecar-process.ts";
+import { aVersion, required } from "./migration-controller-flags.ts";
+import { startElected } from "./start-elected.ts";
 
 /** All of its flags. */
 export const migrationControllerFlags = {
@@ -38,9 +33,6 @@ export const migrationControllerFlags = {
   ...httpFlags,
   ...processFlags,
 } as const;
-
-/** Name of its Lease. */
-const lease = "longshore-migration-controller";
 
 const help = `
 It follows the Clusters (extensions.gardener.cloud/v1alpha1) of one provider in a seed. Once a shoot has only nodes of the
@@ -68,56 +60,15 @@ async function startFromFlags(
   { values }: ReadFlags<typeof migrationControllerFlags>,
 ): Promise<Started> {
   const { addCSIMigrationController } = await import("@longshore/migration/gardener");
-  const { sharedInformers, startUnderLease } = await import("@longshore/kube");
   const args = {
     type: required("provider-type", values["provider-type"]),
     csiMigrationKubernetesVersion: await aVersion(values["csi-migration-kubernetes-version"]),
     storageClassNameToLegacyProvisioner: values["legacy-storage-classes"],
     controllerOptions: { workers: values["worker-threads"], resyncMs: values["resync-period"] },
   };
-  const access = await connectKube(shell, values);
-  const env = { ...shell.env, kube: access.kube };
-  const policy = leasePolicy(values, access, values["feature-gates"].ReleaseLeaderElectionOnExit);
-  if (policy === undefined) {
-    const controller = addCSIMigrationController(env, args);
-    return { failed: new Promise(() => {}), stop: () => controller.stop() };
-  }
-  const informers = sharedInformers(env);
-  shell.own(informers);
-  let fail: (error: Error) => void = () => {};
-  const failed = new Promise<Error>((resolve) => {
-    fail = resolve;
+  return startElected(shell, values, {
+    name: "migration-controller",
+    lease: migrationControllerLease(args.type),
+    start: (env) => addCSIMigrationController(env, args),
   });
-  const election = startUnderLease(env, policy, {
-    // Controllers of several providers share a seed.
-    lease: `${lease}-${args.type}`,
-    serve: async (kube, _term, scope) => {
-      scope.own(addCSIMigrationController({ ...env, kube, informers }, args));
-    },
-    onLost: () => fail(new Error("the migration controller lost its lease")),
-    onFailed: (cause) => fail(new Error("the migration controller failed", { cause })),
-  });
-  shell.routes.set("/healthz/leader-election", async () => {
-    const state = { isLeader: election.isLeader(), overdueMs: election.overdueMs() };
-    return leaderHealth(new Map([["migration-controller", state]]));
-  });
-  return { failed, stop: () => election.stop() };
-}
-
-function required(flag: string, value: string): string {
-  if (value === "") throw new UsageError(`--${flag} is required`);
-  return value;
-}
-
-async function aVersion(given: string): Promise<string> {
-  const { compareVersions, VersionError } = await import("@longshore/migration/gardener");
-  const flag = "csi-migration-kubernetes-version";
-  const version = required(flag, given);
-  try {
-    compareVersions(version, ">=", "1");
-    return version;
-  } catch (error) {
-    if (error instanceof VersionError) throw new UsageError(`--${flag}: ${error.message}`);
-    throw error;
-  }
 }
