@@ -57,10 +57,42 @@ test.each<[string, readonly string[], string]>([
   ["a command that does not say where to listen", ["--driver-cmd", "./driver"], "put {endpoint} where"],
   ["a placeholder that is none", ["--driver-cmd", "./driver {socket}"], "{socket} in the driver's command"],
   ["a quote that is not closed", ["--driver-cmd", './driver "{endpoint}'], "is not closed"],
-  ["a form that is none", ["-o", "xml"], "neither table nor json"],
+  [
+    "a program that is not there",
+    ["--driver-cmd", "./none {endpoint}"],
+    "cannot be started: there is no file /",
+  ],
+  [
+    "a program of no directory of PATH",
+    ["--driver-cmd", "no-such {endpoint}"],
+    "no directory of PATH has no-such",
+  ],
+  [
+    "a file that is no program",
+    ["--driver-cmd", "/etc/passwd {endpoint}"],
+    "not a program that this user may run",
+  ],
+  ["a form that is none", ["-o", "xml"], "Allowed choices are table, json"],
   ["a time that is none", ["--timeout", "soon"], '--timeout: "soon"'],
+  ["a behaviour that is none", ["--skip", "provision"], '--skip: "provision" is not one of topology'],
 ])("%s is wrong usage, and nothing is started", async (_, args, expected) => {
   const { code, err } = await qualify(...args);
   expect(err).toContain(expected);
   expect(code).toBe(2);
+});
+
+test("a driver with another name is said to have it, in the report as well", {
+  timeout: 120_000,
+}, async () => {
+  const other = ownDriver.replace("--name ebs.csi.aws.com", "--name other.example.com");
+  const { code, out, err } = await qualify("--driver-cmd", other, "--json");
+  const words = "calls itself other.example.com, but this cluster is to have ebs.csi.aws.com";
+  expect(err).toContain(words);
+  expect(JSON.parse(out)).toMatchObject({
+    verdict: "not promotable",
+    promotable: false,
+    reasons: [expect.stringContaining(words)],
+    behaviours: [],
+  });
+  expect(code).toBe(1);
 });

@@ -21,6 +21,11 @@ export {
 export { DefinitionFileError, readDefinitions } from "./http/read-definitions.ts";
 export type { RequestLimits } from "./http/request-limits.ts";
 export { type RunApiServerOptions, type RunningApiServer, runApiServer } from "./run-api-server.ts";
+export {
+  startTestApiServer,
+  type TestApiServer,
+  type TestApiServerOptions,
+} from "./start-test-api-server.ts";
 export { type BackupSummary, backupStore, restoreStore } from "./storage/disk/backup-store.ts";
 export { type DurableStoreOptions, openDurableStore } from "./storage/disk/open-durable-store.ts";
 export { memoryStore, type StoreOptions } from "./storage/object-store.ts";

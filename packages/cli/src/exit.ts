@@ -3,7 +3,7 @@ import { errorChain, foreignLines, systemClock } from "@longshore/runtime/basics
 import { clusterFields, errorInFlags } from "./field-flags.ts";
 
 /** Exit codes of every verb. */
-export const exitCodes = { done: 0, failed: 1, usage: 2, timedOut: 3, interrupted: 130 } as const;
+export const exitCodes = { done: 0, failed: 1, usage: 2, timedOut: 3, partly: 4, interrupted: 130 } as const;
 
 /** A failure whose message is meant for the user as it is. */
 export class UsageError extends Error {
@@ -45,12 +45,19 @@ export function isOutputOptional(): boolean {
   return outputIsOptional;
 }
 
+/** The sentence for a failure, with flags in place of fields. */
+export function failureText(error: unknown): string {
+  // The text contains text from drivers, servers and programs: sanitize it.
+  return foreignLines(errorChain(inUserFlags(error)), Number.POSITIVE_INFINITY);
+}
+
+const inUserFlags = (error: unknown) => (error instanceof Error ? errorInFlags(error, clusterFields) : error);
+
 /** Writes one sentence to stderr and returns the exit code. LONGSHORE_DEBUG=1 adds the stack. */
 export function reportFailure(error: unknown): number {
   if (error instanceof InterruptedError) return exitCodes.interrupted;
-  const shown = error instanceof Error ? errorInFlags(error, clusterFields) : error;
-  // The text contains text from drivers, servers and programs: sanitize it.
-  process.stderr.write(`longshore: ${foreignLines(errorChain(shown), Number.POSITIVE_INFINITY)}\n`);
+  const shown = inUserFlags(error);
+  process.stderr.write(`longshore: ${failureText(error)}\n`);
   if (process.env.LONGSHORE_DEBUG === "1" && shown instanceof Error) process.stderr.write(`${shown.stack}\n`);
   if (!(error instanceof Error)) return exitCodes.failed;
   if (timeoutErrors.has(error.name)) return exitCodes.timedOut;

@@ -1,4 +1,5 @@
 /** Reading the values of flags. */
+import { type Command, Option } from "commander";
 import { UsageError } from "./exit.ts";
 
 /** The number that the flag's text stands for. @throws UsageError when it is none from `least` to `most` */
@@ -23,3 +24,28 @@ export const repeated = (value: string, before: readonly string[] | undefined): 
   ...(before ?? []),
   value,
 ];
+
+/** `-o, --output`: the form of what a verb prints; the first one unless the user says. */
+export function formOption(forms: readonly string[]): Option {
+  return new Option("-o, --output <form>", "form of what is printed").choices(forms).default(forms[0]);
+}
+
+/**
+ * Gives a verb the forms of its output: `-o FORM`, of which the first is the default, and `--json`, which means `-o json`. Its
+ * action finds both set, whichever was given.
+ */
+export function withForms(command: Command, forms: readonly string[]): Command {
+  return command
+    .addOption(formOption(forms))
+    .addOption(new Option("--json", "the same as -o json").implies({ output: "json" }))
+    .hook("preAction", (_, verb) => {
+      if (verb.getOptionValue("output") === "json") verb.setOptionValue("json", true);
+    });
+}
+
+/** Whole seconds, none or more; a duration, too. @throws UsageError when it is more than `most` seconds */
+export function wholeSeconds(flag: string, text: string, most: number): number {
+  const seconds = /^0(s|m|h)?$/.test(text) ? 0 : duration(flag, text) / 1000;
+  if (Number.isInteger(seconds) && seconds <= most) return seconds;
+  throw new UsageError(`${flag}: "${text}" is not a duration of whole seconds from 0 to ${most} s`);
+}

@@ -1,3 +1,5 @@
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { main } from "./main.ts";
 
@@ -117,4 +119,29 @@ test("every process of a cluster can be run", async () => {
   const { processKinds } = await import("@longshore/local/processes");
   const { clusterProcesses } = await import("./commands/register-components.ts");
   expect(["apiserver", ...clusterProcesses]).toEqual(processKinds);
+});
+
+test.each([["help"], ["--help"]])(
+  "run %s lists components, sidecars and those of distributions",
+  async (word) => {
+    await longshore("run", word);
+    for (const verb of ["apiserver", "reference-driver", "attacher", "sidecars", "migration-controller"]) {
+      expect(said.out).toMatch(new RegExp(`^  ${verb} `, "m"));
+    }
+  },
+);
+
+test.each([["--json"], ["-o", "json"]])("gates %s gives JSON on standard output", async (...form) => {
+  await longshore("gates", "--kubernetes", "1.22", "--plugin", "cinder", ...form);
+  expect(JSON.parse(said.out)).toMatchObject({ kubernetes: "1.22" });
+});
+
+test("a Node that is too old is named, with the one that is needed", () => {
+  const old = `data:text/javascript,Object.defineProperty(process.versions,"node",{value:"18.20.1"})`;
+  const bin = fileURLToPath(new URL("../bin/longshore.js", import.meta.url));
+  const { status, stderr } = spawnSync(process.execPath, ["--import", old, bin, "--version"], {
+    encoding: "utf8",
+  });
+  expect(stderr).toBe("longshore needs Node 20.19 or newer; this is Node 18.20.1\n");
+  expect(status).toBe(2);
 });

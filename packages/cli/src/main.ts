@@ -78,6 +78,10 @@ const verbs: readonly {
     names: ["completion"],
     load: async () => (await import("./commands/register-completion-command.ts")).registerCompletionCommand,
   },
+  {
+    names: ["man"],
+    load: async () => (await import("./commands/register-man-command.ts")).registerManCommand,
+  },
 ];
 
 /** The command with all of its verbs, or with one only; of that, `below` may name the one below it that is wanted. */
@@ -95,8 +99,10 @@ export async function createProgram(verb?: string, below?: string): Promise<Comm
 /** The verb that a command line begins with; undefined for anything else, which is for the whole command to judge. */
 function verbOf(argv: readonly string[]): string | undefined {
   const word = argv[2];
-  // Completion describes all verbs.
-  return word !== "completion" && verbs.some(({ names }) => names.includes(word ?? "")) ? word : undefined;
+  // These describe all verbs.
+  return word !== "completion" && word !== "man" && verbs.some(({ names }) => names.includes(word ?? ""))
+    ? word
+    : undefined;
 }
 
 /** The library ends wrong usage with 1; a verb whose codes mean something else sets its own. */

@@ -8,7 +8,7 @@ import { clusterFields, inFlags } from "./field-flags.ts";
  * replaces; `line` clears it first. The command calls `clear` before it ends. Nothing here throws.
  */
 export interface Progress {
-  /** A status can be shown: it is a terminal. */
+  /** A status can be shown: it is a terminal that can take a line back. */
   readonly live: boolean;
   /** A line that stays. */
   line(text: string): void;
@@ -24,7 +24,8 @@ export interface Progress {
 /** Progress on stderr; silent with `quiet`. */
 export function createProgress(quiet = false): Progress {
   if (quiet) return { live: true, line() {}, status() {}, clear() {} };
-  const live = process.stderr.isTTY === true;
+  // A dumb terminal cannot take a line back.
+  const live = process.stderr.isTTY === true && process.env.TERM !== "dumb";
   let shown = false;
   let ticking: NodeJS.Timeout | undefined;
   const clear = () => {

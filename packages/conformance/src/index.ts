@@ -13,5 +13,11 @@ export type { ConformanceEnv, ConformanceEvent, ConformanceOptions } from "./con
 export { type DriverSecrets, driverSecretsOf, rpcsWithSecrets, SecretsError } from "./driver-secrets.ts";
 export { DriverUnreachableError } from "./driver-target.ts";
 export { junitOf } from "./junit.ts";
-export { CleanupError, type ConformanceReport, isConformant, runConformance } from "./run-conformance.ts";
+export {
+  CleanupError,
+  ConformanceInterruptedError,
+  type ConformanceReport,
+  isConformant,
+  runConformance,
+} from "./run-conformance.ts";
 export { type ConformanceTarget, conformanceSuite, type TestRunner } from "./test-runner.ts";

@@ -32,8 +32,14 @@ export function junitOf(report: ConformanceReport): string {
     const failure = `    <testcase classname="csi" name="clean-up" time="0.000">\n      <failure message="what the checks made is still there">${text}</failure>\n    </testcase>`;
     suites.push(suiteText("csi.clean-up", [failure], { failures: 1, skipped: 0, elapsedMs: 0 }));
   }
-  const tests = results.length + (leftovers.length > 0 ? 1 : 0);
-  const failures = report.failed + (leftovers.length > 0 ? 1 : 0);
+  if (report.notRun !== undefined) {
+    const message = `${report.notRun} checks were not run`;
+    const failure = `    <testcase classname="csi" name="interrupted" time="0.000">\n      <failure message="${message}">interrupted</failure>\n    </testcase>`;
+    suites.push(suiteText("csi.interrupted", [failure], { failures: 1, skipped: 0, elapsedMs: 0 }));
+  }
+  const added = (leftovers.length > 0 ? 1 : 0) + (report.notRun === undefined ? 0 : 1);
+  const tests = results.length + added;
+  const failures = report.failed + added;
   return [
     '<?xml version="1.0" encoding="UTF-8"?>',
     `<testsuites name="${escaped(`CSI conformance of ${driver.name}`)}" tests="${tests}" failures="${failures}" skipped="${report.skipped}" time="${secondsOf(report.elapsedMs)}">`,

@@ -3,7 +3,16 @@ import { HostError } from "@longshore/runtime";
 import { allSecrets, type FakeWorld, fakeWorld, faultTable } from "@longshore/testing/conformance";
 import { expect, test } from "vitest";
 import type { CheckResult } from "./check-result.ts";
-import { conformanceChecks, DriverUnreachableError, groupOf, isConformant, runConformance } from "./index.ts";
+import {
+  type ConformanceEvent,
+  ConformanceInterruptedError,
+  conformanceChecks,
+  DriverUnreachableError,
+  groupOf,
+  isConformant,
+  junitOf,
+  runConformance,
+} from "./index.ts";
 
 const never = new AbortController().signal;
 const socket = "/csi/csi.sock";
@@ -225,6 +234,21 @@ test.each([1, 5, 50, 300, 900])("interrupted at call %d, all that was made is re
   });
   await expect(runIn(world, {}, controller.signal)).rejects.toThrow("Ctrl-C");
   await expectNothingLeft(world);
+});
+
+test("interrupted, the report has the results until then, and how many checks were not run", async () => {
+  const controller = new AbortController();
+  const ended: string[] = [];
+  const onEvent = (event: ConformanceEvent) => {
+    if (event.kind === "checkEnded") ended.push(event.result.id);
+    if (ended.length === 7) controller.abort(new Error("Ctrl-C"));
+  };
+  const error = await runIn(await fakeWorld(), { onEvent }, controller.signal).catch((e: unknown) => e);
+  expect(error).toBeInstanceOf(ConformanceInterruptedError);
+  const { report } = error as ConformanceInterruptedError;
+  expect(report.results.map(({ id }) => id)).toEqual(ended);
+  expect(report.notRun).toBe(conformanceChecks.length - 7);
+  expect(junitOf(report)).toContain(`<failure message="${report.notRun} checks were not run">`);
 });
 
 test("interrupted while a volume is staged, the directory goes only after that call has ended", async () => {

@@ -46,9 +46,24 @@ export interface ConformanceReport {
   /** Checks of a SHOULD, or of our advice, that did not hold; these do not fail the driver. */
   readonly warned: number;
   readonly skipped: number;
+  /** Checks that were not run since the run was interrupted; left out: it was not. */
+  readonly notRun?: number;
   /** What the suite made and could not remove, a sentence each. */
   readonly leftovers: readonly string[];
   readonly elapsedMs: number;
+}
+
+/**
+ * The run was interrupted, and what it had made has been removed. `cause` is the reason of the signal; `report` has the results until
+ * then, the check that was interrupted not among them.
+ */
+export class ConformanceInterruptedError extends Error {
+  override readonly name = "ConformanceInterruptedError";
+  readonly report: ConformanceReport;
+  constructor(report: ConformanceReport, cause: unknown) {
+    super(`interrupted: ${errorChain(cause)}`, { cause });
+    this.report = report;
+  }
 }
 
 /** Things that the suite made are still there; the message names them. */
@@ -281,8 +296,8 @@ function lostAnswer(error: CsiCallError, isBack: boolean): string {
 
 /**
  * Checks a driver.
- * @throws DriverUnreachableError when there is none; the signal's reason when it aborts, after everything that
- * was made has been removed, and CleanupError instead where that was not possible
+ * @throws DriverUnreachableError when there is none; ConformanceInterruptedError with the results until then when the signal aborts,
+ * after everything that was made has been removed, and CleanupError instead where that was not possible
  */
 export async function runConformance(
   env: ConformanceEnv,
@@ -306,7 +321,10 @@ export async function runConformance(
     if (session.leftovers.length > 0) {
       throw new CleanupError(`could not remove ${session.leftovers.join("; ")}`, { cause: error });
     }
-    throw error;
+    if (!signal.aborted) throw error;
+    const left = selected.length - results.length;
+    const report = { ...reportOf(session, results, env.clock.monotonicMs() - startedMs), notRun: left };
+    throw new ConformanceInterruptedError(report, error);
   } finally {
     session.close();
   }

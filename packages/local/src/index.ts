@@ -38,7 +38,12 @@ export {
   type OwnDriver,
 } from "./layout/cluster-config.ts";
 export { type ClusterLayout, clusterLayout } from "./layout/cluster-layout.ts";
-export { commandWords, DriverCommandError, driverArgv, driverPlaceholders } from "./layout/driver-command.ts";
+export {
+  commandText,
+  commandWords,
+  DriverCommandError,
+  driverPlaceholders,
+} from "./layout/driver-command.ts";
 export { ClusterDirectoryError, readClusterConfig } from "./layout/files.ts";
 export {
   type ClusterPlugin,
@@ -55,7 +60,7 @@ export {
   thisRunner,
 } from "./processes/crossing-runner.ts";
 export { CrossingInProgressError, lockCrossing } from "./processes/lock-crossing.ts";
-export { mayGrowMounted, mayMount } from "./processes/machine.ts";
+export { mayGrowMounted, mayMount, requireDriverCommand } from "./processes/machine.ts";
 export { processEnv, processHost } from "./processes/process-env.ts";
 export { childEnvironment } from "./programs/child-environment.ts";
 export {
@@ -69,6 +74,10 @@ export {
   type FeatureResult,
   type QualificationReport,
   reasonsAgainst,
+  type Skippable,
+  skippables,
+  type Verdict,
+  verdictOf,
 } from "./qualification/qualification-report.ts";
 export {
   type QualificationCluster,

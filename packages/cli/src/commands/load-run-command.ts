@@ -1,5 +1,6 @@
 /** `longshore run …`: one component in the foreground. Which verbs there are below it is known without loading them. */
 import type { Command } from "commander";
+import { componentVerbs } from "./component-verbs.ts";
 import { distributionVerbs } from "./distributions/distribution-verbs.ts";
 import { sidecarVerbs } from "./sidecars/sidecar-verbs.ts";
 
@@ -11,7 +12,8 @@ export async function loadRunCommand(below?: string): Promise<(program: Command)
   const isSidecar = sidecarVerbs.some((verb) => verb === below);
   const isDriver = below === "reference-driver";
   const isDistribution = distributionVerbs.some((verb) => verb === below);
-  const isComponent = below !== undefined && !isSidecar && !isDistribution && !below.startsWith("-");
+  // Anything else, such as `help` or a word that is wrong, is answered by what knows them all.
+  const isComponent = componentVerbs.some((verb) => verb === below);
   // All of them in one process start before whatever else there is: they carry no verb but their own.
   const together = below === "sidecars" ? await import("./sidecars/together-options.ts") : undefined;
   const sidecars =

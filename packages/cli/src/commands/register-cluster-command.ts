@@ -5,11 +5,10 @@ import {
   childEnvironment,
   clusterConfig,
   clusterLayout,
+  commandText,
   commandWords,
   currentCrossing,
   downCluster,
-  driverArgv,
-  driverPlaceholders,
   fileGateControl,
   type OwnDriver,
   openCluster,
@@ -20,6 +19,7 @@ import {
   processHealth,
   readClusterConfig,
   readCrossingStatuses,
+  requireDriverCommand,
   signalClusterProcess,
   statusOfCluster,
   stopCluster,
@@ -46,8 +46,9 @@ import {
   longshoreCommand,
 } from "../environment.ts";
 import { interruptible, UsageError, untilAborted } from "../exit.ts";
-import { wholeNumber } from "../flags.ts";
+import { wholeNumber, wholeSeconds, withForms } from "../flags.ts";
 import { createProgress, seconds, table } from "../terminal.ts";
+import { loggedProcesses, showLog } from "./cluster-logs.ts";
 import { crossingRows } from "./crossing-rows.ts";
 import { driverPlaceholderHelp } from "./driver-placeholder-help.ts";
 import { pluginsOption } from "./plugin-flag.ts";
@@ -75,6 +76,11 @@ interface UpFlags extends StartFlags {
   readonly compat?: "kubernetes-1.20";
   readonly shutdownGracePeriod?: string;
   readonly shutdownGracePeriodCriticalPods?: string;
+}
+
+interface LogFlags extends DirFlag {
+  readonly tail?: string;
+  readonly follow?: true;
 }
 
 interface StatusFlags extends DirFlag {
@@ -148,11 +154,11 @@ export function registerClusterCommand(program: Command): void {
       ).choices(["kubernetes-1.20"]),
     )
     .option(
-      "--shutdown-grace-period <seconds>",
+      "--shutdown-grace-period <duration>",
       "a node whose agent is stopped first ends its pods, within this time (default: they run on)",
     )
     .option(
-      "--shutdown-grace-period-critical-pods <seconds>",
+      "--shutdown-grace-period-critical-pods <duration>",
       "the part of that time that is kept for critical pods (default: 0)",
     )
     .addHelpText("after", `${lifeHelp}\n${upHelp}`)
@@ -166,10 +172,19 @@ export function registerClusterCommand(program: Command): void {
   verb("down", "end the cluster and DELETE it, its disks and their data (to keep them: cluster stop)")
     .addHelpText("after", lifeHelp)
     .action((flags: DirFlag) => interruptible((signal) => down(flags, signal)));
-  verb("status", "show processes, nodes, volumes and the crossing")
+  withForms(verb("status", "show processes, nodes, volumes and the crossing"), ["table", "json"])
     .option("--journal <file>", "the crossing's journal, where that is not in the cluster directory")
-    .option("--json", "as JSON")
     .action((flags: StatusFlags) => interruptible((signal) => status(flags, signal)));
+  verb(
+    "logs",
+    "show what a process of the cluster has logged, also of one that is stopped (pods: kubectl logs)",
+  )
+    .argument("[process]", "such as apiserver or node-agent-node-1; without, those that have a log")
+    .option("--tail <lines>", "only so many lines from the end")
+    .option("-f, --follow", "go on with what is written, until Ctrl-C")
+    .action((name: string | undefined, flags: LogFlags) =>
+      interruptible((signal) => logs(name, flags, signal)),
+    );
   verb("kubeconfig", "print the path of the cluster's kubeconfig").action((flags: DirFlag) =>
     kubeconfig(flags),
   );
@@ -202,10 +217,10 @@ const shutdownMost = 3600;
 /** How a node shuts down, as far as that was asked for. */
 function shutdownOf({ shutdownGracePeriod: given, shutdownGracePeriodCriticalPods: critical }: UpFlags) {
   const total =
-    given === undefined ? undefined : wholeNumber("--shutdown-grace-period", given, 0, shutdownMost);
+    given === undefined ? undefined : wholeSeconds("--shutdown-grace-period", given, shutdownMost);
   if (critical === undefined) return total === undefined ? {} : { shutdownGracePeriod: total };
   const flag = "--shutdown-grace-period-critical-pods";
-  const shutdownGracePeriodCriticalPods = wholeNumber(flag, critical, 0, total ?? 0);
+  const shutdownGracePeriodCriticalPods = wholeSeconds(flag, critical, total ?? 0);
   return { ...(total === undefined ? {} : { shutdownGracePeriod: total }), shutdownGracePeriodCriticalPods };
 }
 
@@ -236,7 +251,7 @@ async function run(
   const ownDriver = ownDriverOf(flags);
   const plugins = flags.plugin === undefined ? {} : { plugins: pluginsNamed(flags.plugin) };
   const shutdown = shutdownOf(flags);
-  if (flags.detach === true) return runDetached(verb, dir, flags, signal);
+  if (flags.detach === true) return runDetached(verb, dir, flags, ownDriver, signal);
   const progress = createProgress();
   const logger = createLogger({ format: "human", level: "info", destination: `${dir}/logs/supervisor.log` });
   const env = flags.logInDir === true ? { ...commandEnv(), logger } : commandEnv();
@@ -298,8 +313,7 @@ function ownDriverOf({
       `--driver: "${driver}" is not the name of a driver: at most 63 small letters, digits, dots and dashes`,
     );
   }
-  const command = commandWords(driverCmd);
-  driverArgv(command, driverPlaceholders);
+  const command = requireDriverCommand(commandWords(driverCmd));
   const own = { name: driver, command, workingDir };
   if (nodeDeployment !== true) return own;
   if (migrationGates.some(({ driverName }) => driverName === driver)) {
@@ -319,6 +333,7 @@ async function runDetached(
   verb: "up" | "start",
   dir: string,
   flags: UpFlags,
+  ownDriver: OwnDriver | undefined,
   signal: AbortSignal,
 ): Promise<void> {
   const [program = "", ...first] = longshoreCommand;
@@ -329,9 +344,9 @@ async function runDetached(
   const plugins = (flags.plugin ?? []).flatMap((name) => ["--plugin", name]);
   const driver = [
     ...(flags.driver === undefined ? [] : ["--driver", flags.driver]),
-    ...(flags.driverCmd === undefined
+    ...(ownDriver === undefined
       ? []
-      : ["--driver-cmd", flags.driverCmd, "--driver-dir", process.cwd()]),
+      : ["--driver-cmd", commandText(ownDriver.command), "--driver-dir", process.cwd()]),
     ...(flags.nodeDeployment === true ? ["--node-deployment"] : []),
   ];
   const without = [
@@ -438,6 +453,21 @@ function processTable(processes: readonly ProcessStatus[], health: ProcessHealth
     ...health.waiting.filter((name) => !present.has(name)).map((name) => [name, "-", waiting, "-"]),
   ]);
   return health.fullDisk === undefined ? rows : `${rows}\n${health.fullDisk}\n`;
+}
+
+async function logs(name: string | undefined, flags: LogFlags, signal: AbortSignal): Promise<void> {
+  const layout = clusterLayout(dirOf(flags));
+  const { logDir } = layout;
+  await readClusterConfig(commandEnv().host, layout);
+  const write = (text: string) => void process.stdout.write(text);
+  if (name === undefined)
+    return write(
+      loggedProcesses(logDir)
+        .map((known) => `${known}\n`)
+        .join(""),
+    );
+  const tail = flags.tail === undefined ? {} : { tail: wholeNumber("--tail", flags.tail, 0, 1e9) };
+  await showLog(logDir, name, { ...tail, follow: flags.follow === true }, write, signal);
 }
 
 async function kubeconfig(flags: DirFlag): Promise<void> {

@@ -43,7 +43,7 @@ function placesOf(command: Command, path: readonly string[]): Place[] {
     ({ hidden, long, description, required, optional, argChoices = [] }) =>
       hidden || long == null
         ? []
-        : { long, description, takesValue: required || optional, choices: argChoices },
+        : { long, description, takesValue: required || optional, choices: argChoices.filter(isWord) },
   );
   const choices = command.registeredArguments[0]?.argChoices ?? [];
   return [
@@ -117,4 +117,9 @@ function valuesOf({ takesValue, choices }: Place["options"][number]): string {
 
 function quoted(text: string): string {
   return `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
+}
+
+/** What shells can offer as it is. */
+function isWord(choice: string): boolean {
+  return !choice.includes(" ");
 }

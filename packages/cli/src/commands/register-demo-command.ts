@@ -10,7 +10,7 @@ import { pluginsOption } from "./plugin-flag.ts";
 
 interface DemoFlags {
   readonly plugin?: readonly string[];
-  readonly json?: string;
+  readonly json?: string | true;
   readonly dir?: string;
   readonly quiet?: boolean;
 }
@@ -21,7 +21,7 @@ export function registerDemoCommand(program: Command): void {
     .command("demo")
     .description("bring up a cluster, carry it to CSI and back under load, and prove that nothing was lost")
     .addOption(pluginsOption("the in-tree plugin whose volumes are carried (default: aws-ebs)"))
-    .option("--json <file>", "also write the report as JSON")
+    .option("--json [file]", "print the report as JSON; with a file, write it there as well as the tables")
     .option("--dir <dir>", "cluster directory (default: a new one, removed afterwards)")
     .option("-q, --quiet", "no progress")
     .action((flags: DemoFlags) => interruptible((signal) => demo(flags, signal), ["SIGHUP"]));
@@ -51,33 +51,34 @@ async function demo(flags: DemoFlags, signal: AbortSignal): Promise<void> {
     progress.clear();
     release();
   });
-  const isOne = report.plugins.length === 1;
-  process.stdout.write(
-    `\n${table([
-      [...(isOne ? [] : ["PLUGIN"]), "VOLUME", "IN-TREE HANDLE", "CSI HANDLE", "NODES"],
-      ...report.volumes.map((v) => [
-        ...(isOne ? [] : [v.plugin]),
-        v.pv,
-        v.inTreeHandle,
-        v.csiHandle,
-        v.nodes.join(" → "),
-      ]),
-    ])}\n${isOne ? "" : `${pluginTable(report)}\n`}${table([
-      ["acknowledged writes", String(report.acknowledgedWrites)],
-      ["lost writes", String(report.lostWrites)],
-      ["in-tree calls after migration", String(report.inTreeCallsAfterMigration)],
-      ["stranded attachments", String(report.strandedAttachments)],
-      ["elapsed", seconds(report.elapsedMs)],
-    ])}`,
-  );
-  if (flags.json !== undefined) {
-    // Not by renaming: it may be a pipe or a device.
-    writeFileSync(absolute(flags.json), `${JSON.stringify(report, undefined, 2)}\n`, { mode: 0o644 });
-  }
+  const text = `${JSON.stringify(report, undefined, 2)}\n`;
+  process.stdout.write(flags.json === true ? text : reportText(report));
+  // Not by renaming: it may be a pipe or a device.
+  if (typeof flags.json === "string") writeFileSync(absolute(flags.json), text, { mode: 0o644 });
   if (!isProof(report)) {
     process.stderr.write("longshore: the demo did not prove what it claims; see the figures above\n");
     process.exitCode = exitCodes.failed;
   }
+}
+
+function reportText(report: DemoReport): string {
+  const isOne = report.plugins.length === 1;
+  return `\n${table([
+    [...(isOne ? [] : ["PLUGIN"]), "VOLUME", "IN-TREE HANDLE", "CSI HANDLE", "NODES"],
+    ...report.volumes.map((v) => [
+      ...(isOne ? [] : [v.plugin]),
+      v.pv,
+      v.inTreeHandle,
+      v.csiHandle,
+      v.nodes.join(" → "),
+    ]),
+  ])}\n${isOne ? "" : `${pluginTable(report)}\n`}${table([
+    ["acknowledged writes", String(report.acknowledgedWrites)],
+    ["lost writes", String(report.lostWrites)],
+    ["in-tree calls after migration", String(report.inTreeCallsAfterMigration)],
+    ["stranded attachments", String(report.strandedAttachments)],
+    ["elapsed", seconds(report.elapsedMs)],
+  ])}`;
 }
 
 /** What the disk cloud has counted, by plugin. */

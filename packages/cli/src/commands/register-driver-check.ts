@@ -1,5 +1,15 @@
 /** `longshore driver check`: does a driver keep the CSI contract? Runs the checks of `@longshore/conformance` by flags. */
-import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmdirSync, writeFileSync } from "node:fs";
+import {
+  accessSync,
+  constants,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmdirSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type {
@@ -13,6 +23,7 @@ import type { Command } from "commander";
 import { Option } from "commander";
 import { absolute, hostForm } from "../environment.ts";
 import { exitCodes, interruptible, UsageError } from "../exit.ts";
+import { withForms } from "../flags.ts";
 import { createProgress, type Progress, seconds } from "../terminal.ts";
 import {
   type CheckFlags,
@@ -43,8 +54,7 @@ const collect = (value: string, before: readonly string[] = []) => [...before, v
 
 /** Adds the verb below `driver`. */
 export function registerDriverCheck(driver: Command): void {
-  driver
-    .command("check")
+  withForms(driver.command("check"), ["table", "json", "junit"])
     .description("find out whether a CSI driver keeps the contract of the CSI specification")
     .option("--endpoint <endpoint>", "where the driver listens: unix:///path/to/csi.sock")
     .option("--controller-endpoint <endpoint>", "where its controller service listens, if elsewhere")
@@ -85,11 +95,6 @@ export function registerDriverCheck(driver: Command): void {
     )
     .option("--repeats <number>", "how often a call is made that may be repeated", "3")
     .option("--parallel <number>", "how many calls are made at a time", "5")
-    .addOption(
-      new Option("-o, --output <format>", "form of the report")
-        .choices(["table", "json", "junit"])
-        .default("table"),
-    )
     .option("--output-file <file>", "write the report here instead of to standard output")
     .option("-v, --verbose", "a line for each check in the table")
     .option("-q, --quiet", "no progress")
@@ -119,6 +124,7 @@ async function check(flags: CheckFlags, signal: AbortSignal): Promise<void> {
   const fromFlags = suiteOptions(flags, await readSecrets(flags.secrets));
   const total = suite.conformanceChecks.filter(({ id }) => fromFlags.select?.(id)).length;
   if (total === 0) throw new UsageError("no check is left by --focus and --skip: see --list");
+  mustBeWritable(flags.outputFile);
   const restart =
     flags.restartCmd === undefined ? undefined : commandWords("--restart-cmd", flags.restartCmd);
   await mustBeReachable("--endpoint", fromFlags.endpoint);
@@ -152,6 +158,12 @@ async function check(flags: CheckFlags, signal: AbortSignal): Promise<void> {
   try {
     report = reportInFlags(await suite.runConformance(env, options, signal));
   } catch (error) {
+    if (error instanceof suite.ConformanceInterruptedError) {
+      // What was seen until then is worth as much as before.
+      progress.clear();
+      await deliverReport(flags, reportInFlags(error.report));
+      throw error.cause;
+    }
     if (error instanceof suite.DriverUnreachableError)
       throw new UsageError(error.message, { cause: error.cause });
     throw error;
@@ -169,6 +181,21 @@ async function deliverReport(flags: CheckFlags, report: ConformanceReport): Prom
     return deliver(flags, (await import("@longshore/conformance")).junitOf(report));
   const { reportText } = await import("./driver-check/report-text.ts");
   deliver(flags, reportText(report, flags.verbose === true));
+}
+
+/** A report that cannot be written must not cost a whole run. @throws UsageError */
+function mustBeWritable(outputFile: string | undefined): void {
+  if (outputFile === undefined) return;
+  const path = absolute(outputFile);
+  const stat = statSync(path, { throwIfNoEntry: false });
+  if (stat?.isDirectory()) throw new UsageError(`--output-file: ${path} is a directory: name a file in it`);
+  try {
+    accessSync(stat === undefined ? dirname(path) : path, constants.W_OK);
+  } catch (error) {
+    throw new UsageError(
+      `--output-file: ${path} cannot be written (${(error as NodeJS.ErrnoException).code})`,
+    );
+  }
 }
 
 function deliver({ outputFile }: CheckFlags, text: string): void {

@@ -132,7 +132,7 @@ test.each([
   [
     "a deadline that is none",
     "driver upgrade --name a.b --timeout soon",
-    '--timeout: "soon" is not a whole number',
+    '--timeout: "soon" is not a duration',
   ],
 ])("%s is wrong usage", async (_, line, words) => {
   await longshore(line);

@@ -17,7 +17,7 @@ import { createHttpClient, type KubeEnv } from "@longshore/kube";
 import { createLogger, noMeter, systemClock, systemRandom } from "@longshore/runtime";
 import { type Command, Option } from "commander";
 import { interruptible, UsageError } from "../exit.ts";
-import { wholeNumber } from "../flags.ts";
+import { duration } from "../flags.ts";
 import { kubeconfigOf } from "../kubeconfig.ts";
 import { addDeployFlags, type DeployFlags, deployOptionsOf } from "./deploy-flags.ts";
 import { errorInFlags, inFlags } from "./driver-deploy-fields.ts";
@@ -135,7 +135,7 @@ function addRolloutFlags(command: Command): Command {
   return command
     .option("--kubeconfig <file>", "the cluster; default $KUBECONFIG")
     .option("--context <name>", "of the kubeconfig; default its current one")
-    .option("--timeout <seconds>", "the whole must be done within this time", "600")
+    .option("--timeout <duration>", "the whole must be done within this time", "10m")
     .option("--dry-run", "say what would be done, having asked the server, and do nothing");
 }
 
@@ -144,7 +144,7 @@ async function rollOut(
   flags: RolloutFlags,
   work: (env: KubeEnv, options: RolloutOptions) => Promise<void>,
 ): Promise<void> {
-  const timeoutMs = wholeNumber("--timeout", flags.timeout, 1, 86_400) * 1000;
+  const timeoutMs = duration("--timeout", flags.timeout);
   const path = flags.kubeconfig ?? process.env.KUBECONFIG ?? "";
   if (path === "") throw new UsageError("--kubeconfig: which cluster? Give a file, or set KUBECONFIG");
   const config = await kubeconfigOf(flags.kubeconfig === undefined ? "KUBECONFIG" : "--kubeconfig", {

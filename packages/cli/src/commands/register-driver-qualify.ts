@@ -7,12 +7,16 @@ import {
   type QualificationReport,
   reasonsAgainst,
   runProcessQualification,
+  type Skippable,
+  skippables,
+  type Verdict,
+  verdictOf,
 } from "@longshore/local";
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import pc from "picocolors";
 import { absolute, commandEnv, hostForm, longshoreCommand, passingClusterDir } from "../environment.ts";
-import { exitCodes, interruptible, UsageError } from "../exit.ts";
-import { wholeNumber } from "../flags.ts";
+import { exitCodes, failureText, InterruptedError, interruptible, UsageError } from "../exit.ts";
+import { duration, formOption } from "../flags.ts";
 import { createProgress, seconds, table } from "../terminal.ts";
 import { driverPlaceholderHelp } from "./driver-placeholder-help.ts";
 import { onePluginOption } from "./plugin-flag.ts";
@@ -20,8 +24,9 @@ import { onePluginOption } from "./plugin-flag.ts";
 interface QualifyFlags {
   readonly plugin: string;
   readonly driverCmd?: string;
-  readonly output: string;
-  readonly json?: string;
+  readonly output: "table" | "json";
+  readonly json?: string | true;
+  readonly skip?: readonly Skippable[];
   readonly dir?: string;
   readonly timeout: string;
   readonly quiet?: boolean;
@@ -30,7 +35,8 @@ interface QualifyFlags {
 const help = `
 A cluster is brought up on this machine, a volume is made by the in-tree code, the cluster is carried over to the
 driver, and everything that in-tree volumes do is done through the driver. A behaviour counts when the driver's own
-call log shows that the driver served it. Exit code 0: the driver may be promoted; 1: it may not; 2: wrong usage.
+call log shows that the driver served it. Exit code 0: the driver may be promoted; 1: it may not; 2: wrong usage;
+4: it may, except for what was skipped. The report as JSON is given in each case, but for flags that cannot be read.
 
 A driver of your own is started once as the controller and once on each node. It must call itself what the plugin's
 driver is called (ebs.csi.aws.com for aws-ebs). No shell is involved. In its command stand for what differs:
@@ -50,25 +56,34 @@ export function registerDriverQualify(driver: Command): void {
     )
     .addOption(onePluginOption("the in-tree plugin, e.g. aws-ebs").makeOptionMandatory())
     .option("--driver-cmd <command>", "command of the driver (default: the reference driver)")
-    .option("-o, --output <form>", "what is printed: table or json", "table")
-    .option("--json <file>", "also write the report as JSON")
+    .addOption(
+      new Option("--skip <name>", "what is not to be tried; may be repeated")
+        .choices(skippables)
+        .argParser<readonly Skippable[]>(skippable),
+    )
+    .addOption(formOption(["table", "json"]))
+    .option("--json [file]", "print the report as JSON, as -o json does; with a file, write it there instead")
     .option("--dir <dir>", "cluster directory (default: a new one, removed afterwards)")
-    .option("--timeout <seconds>", "longest that one behaviour may take", "120")
+    .option("--timeout <duration>", "longest that one behaviour may take", "2m")
     .option("-q, --quiet", "no progress")
     .addHelpText("after", help)
     .action((flags: QualifyFlags) => interruptible((signal) => qualify(flags, signal), ["SIGHUP"]));
 }
 
+function skippable(given: string, before: readonly Skippable[] = []): readonly Skippable[] {
+  const name = skippables.find((known) => known === given);
+  if (name !== undefined) return [...before, name];
+  throw new UsageError(`--skip: "${given}" is not one of ${skippables.join(", ")}`);
+}
+
 async function qualify(flags: QualifyFlags, signal: AbortSignal): Promise<void> {
-  if (flags.output !== "table" && flags.output !== "json") {
-    throw new UsageError(`--output: "${flags.output}" is neither table nor json`);
-  }
-  const timeoutMs = wholeNumber("--timeout", flags.timeout, 1, 3600) * 1000;
+  const timeoutMs = duration("--timeout", flags.timeout);
   const driverCommand = flags.driverCmd === undefined ? undefined : commandWords(flags.driverCmd);
   const progress = createProgress(flags.quiet);
   const { dir, release } = passingClusterDir(flags.dir);
   const form = hostForm();
-  const report = await runProcessQualification(
+  const behaviours: BehaviourResult[] = [];
+  const outcome = await runProcessQualification(
     commandEnv(form),
     {
       dir,
@@ -76,32 +91,61 @@ async function qualify(flags: QualifyFlags, signal: AbortSignal): Promise<void> 
       command: longshoreCommand,
       plugin: flags.plugin,
       behaviourTimeoutMs: timeoutMs,
+      ...(flags.skip === undefined ? {} : { skip: flags.skip }),
       ...(driverCommand === undefined ? {} : { driverCommand }),
       onStatus: (text) => progress.status(`… ${text}`),
-      onResult: (result) =>
-        progress.line(`${mark(result)} ${result.behaviour} ${pc.dim(seconds(result.ms))}`),
+      onResult: (result) => {
+        behaviours.push(result);
+        progress.line(`${mark(result)} ${result.behaviour} ${pc.dim(seconds(result.ms))}`);
+      },
     },
     signal,
-  ).finally(() => {
-    progress.clear();
-    release();
-  });
-  const reasons = reasonsAgainst(report);
-  const result = { promotable: reasons.length === 0, reasons, ...report };
-  if (flags.json !== undefined) {
-    writeFileSync(absolute(flags.json), `${JSON.stringify(result, undefined, 2)}\n`, { mode: 0o644 });
+  )
+    .catch((error: unknown) => ({ error }))
+    .finally(() => {
+      progress.clear();
+      release();
+    });
+  if ("error" in outcome) {
+    // What reads the report gets one, whatever happens; what was seen until then is in it.
+    const error = signal.aborted ? new InterruptedError() : outcome.error;
+    const reason = `the qualification did not come to its end: ${failureText(error)}`;
+    deliver(flags, {
+      verdict: "not promotable",
+      promotable: false,
+      reasons: [reason],
+      plugin: flags.plugin,
+      behaviours,
+    });
+    throw outcome.error;
   }
-  process.stdout.write(
-    flags.output === "json" ? `${JSON.stringify(result, undefined, 2)}\n` : textOf(report, reasons),
-  );
-  if (reasons.length > 0) process.exitCode = exitCodes.failed;
+  const verdict = verdictOf(outcome);
+  const reasons = reasonsAgainst(outcome);
+  deliver(flags, { verdict, promotable: verdict === "promotable", reasons, ...outcome });
+  if (flags.output === "table") process.stdout.write(textOf(outcome, reasons));
+  process.exitCode = codes[verdict];
+}
+
+const codes: Readonly<Record<Verdict, number>> = {
+  promotable: exitCodes.done,
+  "promotable except": exitCodes.partly,
+  "not promotable": exitCodes.failed,
+};
+
+/** Writes the report as JSON wherever that was asked for. */
+function deliver({ json, output }: QualifyFlags, report: object): void {
+  const text = `${JSON.stringify(report, undefined, 2)}\n`;
+  if (typeof json === "string") writeFileSync(absolute(json), text, { mode: 0o644 });
+  if (output === "json" || json === true) process.stdout.write(text);
 }
 
 function mark({ verdict }: BehaviourResult): string {
   const marks = {
     driver: pc.green("✓"),
     failed: pc.red("✗"),
+    "not verified": pc.red("?"),
     "not in-tree": pc.dim("-"),
+    skipped: pc.dim("-"),
   } as const;
   return marks[verdict];
 }
@@ -126,9 +170,11 @@ function textOf(report: QualificationReport, reasons: readonly string[]): string
       : differences.length === 0
         ? "equal"
         : `${differences.length} differences`;
+  const except =
+    report.skipped.length === 0 ? "" : `, except for what was skipped: ${report.skipped.join(", ")}`;
   const verdict =
     reasons.length === 0
-      ? `${report.driverName} may take over from ${report.plugin}.\n`
+      ? `${report.driverName} may take over from ${report.plugin}${except}.\n`
       : `${report.driverName} must not take over from ${report.plugin} yet:\n${reasons.map((r) => `  ${r}\n`).join("")}`;
   const refused = [...new Set(report.refusedCalls.map(({ rpc, code }) => `${rpc} ${code}`))];
   return `\n${table([["BEHAVIOUR", "VERDICT", "CALLS OF THE DRIVER", "WHAT WAS SEEN"], ...rows])}\n${table([["FEATURE", "VERDICT", "IN-TREE", "MIGRATED"], ...features])}\n${table(

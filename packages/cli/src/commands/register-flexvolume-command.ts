@@ -6,6 +6,7 @@ import type { FlexVolumeExpansion } from "@longshore/volumes";
 import type { Command } from "commander";
 import { absolute, hostForm } from "../environment.ts";
 import { exitCodes, interruptible, UsageError } from "../exit.ts";
+import { withForms } from "../flags.ts";
 import { checkLine, checksSummary, driversText } from "./flexvolume/driver-texts.ts";
 
 const installHelp = `
@@ -47,15 +48,12 @@ export function registerFlexVolumeCommand(program: Command): void {
     .option("--dir <dir>", dirHelp)
     .addHelpText("after", installHelp)
     .action(install);
-  flexvolume
-    .command("list")
+  withForms(flexvolume.command("list"), ["table", "json"])
     .description("list the installed drivers, what they can do, and which of them do not work")
     .option("--dir <dir>", dirHelp)
-    .option("--json", "the list as JSON")
     .addHelpText("after", listHelp)
     .action((flags: ListFlags) => interruptible((signal) => list(flags, signal)));
-  flexvolume
-    .command("check")
+  withForms(flexvolume.command("check"), ["table", "json"])
     .description("find out whether a driver keeps the Flexvolume protocol")
     .argument("<driver>", "path of its program, or the name of an installed driver (<vendor>/<driver>)")
     .option("--dir <dir>", dirHelp)
@@ -66,7 +64,6 @@ export function registerFlexVolumeCommand(program: Command): void {
       (value, before: string[] = []) => [...before, value],
     )
     .option("--expand <old:new>", "also grow the volume, from one size to another; this cannot be taken back")
-    .option("--json", "the results as JSON")
     .addHelpText("after", checkHelp)
     .action((driver: string, flags: CheckFlags) =>
       interruptible((signal) => check(driver, flags, signal), ["SIGHUP"]),

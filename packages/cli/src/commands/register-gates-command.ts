@@ -1,6 +1,7 @@
 /** `longshore gates`: the migration gates of a version of Kubernetes. */
 import type { GateRow } from "@longshore/volumes";
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
+import { withForms } from "../flags.ts";
 import { textTable } from "../text-table.ts";
 
 interface GatesFlags {
@@ -11,16 +12,12 @@ interface GatesFlags {
 
 /** Adds the command `gates` to `program`. */
 export function registerGatesCommand(program: Command): void {
-  program
-    .command("gates")
+  withForms(program.command("gates"), ["table", "json"])
     .description("which migration gates a version of Kubernetes has, with stage, default and history")
     .requiredOption("--kubernetes <1.N>", "the version of Kubernetes")
     .option(
       "--plugin <name>",
       "the gates of one in-tree plugin, e.g. cinder or kubernetes.io/cinder; default: of all",
-    )
-    .addOption(
-      new Option("-o, --output <form>", "how it is printed").choices(["table", "json"]).default("table"),
     )
     .addHelpText(
       "after",

@@ -19,7 +19,7 @@ import { withDeadline } from "@longshore/runtime";
 import type { Command } from "commander";
 import { absolute, clusterDir, commandEnv } from "../environment.ts";
 import { exitCodes, interruptible, UsageError } from "../exit.ts";
-import { duration } from "../flags.ts";
+import { duration, withForms } from "../flags.ts";
 import { createProgress, showCrossing } from "../terminal.ts";
 import {
   crossingWords,
@@ -65,8 +65,7 @@ export function registerMigrateCommands(program: Command): void {
     ["rollback", "rollback", "carry the cluster back to the in-tree plugin, node by node"],
   ];
   for (const [name, direction, description] of verbs) {
-    program
-      .command(name)
+    withForms(program.command(name), ["text", "json"])
       .description(description)
       .addOption(
         pluginsOption("the in-tree plugin, e.g. aws-ebs; all: those of the cluster").makeOptionMandatory(),
@@ -81,7 +80,6 @@ export function registerMigrateCommands(program: Command): void {
         `${defaultStepTimeoutMs / 60_000}m`,
       )
       .option("--uncordon-on-abort", "when the run ends early, uncordon the nodes on which pods are safe")
-      .option("--json", "print the result as JSON, and on stderr what happens, a JSON object a line")
       .addHelpText("after", help)
       .action((flags: CrossingFlags) => interruptible((signal) => cross(direction, flags, signal)));
   }

@@ -1,7 +1,8 @@
 /** `longshore status`: what of a cluster's volumes is where. Reads only. */
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { type ClusterFlags, withCluster } from "../cluster-access.ts";
 import { interruptible } from "../exit.ts";
+import { withForms } from "../flags.ts";
 import { clusterTables, storyText } from "./status-report.ts";
 
 interface StatusFlags extends ClusterFlags {
@@ -11,17 +12,13 @@ interface StatusFlags extends ClusterFlags {
 
 /** Adds the command `status` to `program`. */
 export function registerStatusCommand(program: Command): void {
-  program
-    .command("status")
+  withForms(program.command("status"), ["table", "json"])
     .description(
       "what is where in any cluster: migrated plugins and drivers of nodes, paths of volumes, who holds which disk",
     )
     .option("--volume <pv>", "the whole story of one PersistentVolume, with its events")
     .option("--kubeconfig <file>", "the cluster; default $KUBECONFIG, then the account of the pod")
     .option("--context <name>", "of the kubeconfig; default its current one")
-    .addOption(
-      new Option("-o, --output <form>", "how it is printed").choices(["table", "json"]).default("table"),
-    )
     .addHelpText(
       "after",
       "\nIt only lists objects; the rights are those that `longshore assess --print-rbac` prints, with --volume also to list Events.\n" +

@@ -10,7 +10,9 @@ export async function untilInterrupted(
 ): Promise<void> {
   makeOutputOptional();
   await interruptible(async (signal) => {
-    const component = await start();
+    // What is still starting, such as a wait for a driver, has nothing to put in order: it may be dropped at any await.
+    const component = await Promise.race([start(), untilAborted(signal).then(() => undefined)]);
+    if (component === undefined) return;
     const why = await Promise.race([component.ended, untilAborted(signal).then(() => undefined)]);
     // What cannot go on must end, so that it is started again: also when its parts do not stop.
     if (why !== undefined) systemClock.timer(stopWithinMs, () => process.exit(reportFailure(new Error(why))));

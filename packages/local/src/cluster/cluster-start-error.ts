@@ -32,6 +32,8 @@ export interface StartWait {
   readonly withinMs: number;
   /** For the sentence: "the cluster is not up after 60 s, waiting for …". */
   readonly waitingFor: string;
+  /** What is known of the cause when it took too long; left out, or undefined: the machine may be too busy. */
+  readonly cause?: () => Promise<string | undefined>;
   /** The verb that starts this cluster; default `up`. */
   readonly verb?: "up" | "start";
 }
@@ -53,8 +55,9 @@ export async function whileStarting<T>(
     });
   } catch (error) {
     if (!(error instanceof DeadlineError) || parent.aborted) throw error;
+    const busy = `this machine may be too busy; run "longshore cluster ${wait.verb ?? "up"}" again`;
     throw new ClusterStartError(
-      `the cluster is not up after ${wait.withinMs / 1000} s, waiting for ${wait.waitingFor}: this machine may be too busy; run "longshore cluster ${wait.verb ?? "up"}" again`,
+      `the cluster is not up after ${wait.withinMs / 1000} s, waiting for ${wait.waitingFor}: ${(await wait.cause?.()) ?? busy}`,
     );
   } finally {
     done.abort();

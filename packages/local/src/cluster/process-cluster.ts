@@ -2,7 +2,7 @@
  * A local cluster of separate processes: brings it up under a supervisor, or opens one that runs.
  */
 
-import { grpcConnector } from "@longshore/csi";
+import { grpcConnector, waitUntilReady } from "@longshore/csi";
 import {
   createHttpClient,
   isAlreadyExists,
@@ -18,6 +18,7 @@ import {
   defaultSnapshotClassAnnotation,
   snapshotResources,
 } from "@longshore/storage";
+import { requireDriverName } from "../components/csi-driver.ts";
 import {
   type ClusterConfig,
   controllerDriverNames,
@@ -47,7 +48,13 @@ import { type Supervisor, startSupervisor } from "../processes/supervisor.ts";
 import { endClusterProcesses, removeCluster, settleCluster, supervisorName } from "./cleanup.ts";
 import { claimDirectory, requireOwnProcesses } from "./cluster-directory.ts";
 import { agentProcess, processesOf, signalClusterProcess } from "./cluster-processes.ts";
-import { ClusterStartError, requireRoom, roomBytes, whileStarting } from "./cluster-start-error.ts";
+import {
+  ClusterStartError,
+  lastWords,
+  requireRoom,
+  roomBytes,
+  whileStarting,
+} from "./cluster-start-error.ts";
 import { type AskedOfCluster, checkAsked, clearEarlierRun } from "./existing-cluster.ts";
 
 /** What a cluster command needs. */
@@ -135,7 +142,11 @@ export async function upCluster(base: ClusterEnv, options: UpOptions): Promise<S
     progress("starting API server and disk cloud");
     supervise("apiserver");
     supervise("disk-cloud");
-    const waitFor = <T>(waitingFor: string, work: (signal: AbortSignal) => Promise<T>) =>
+    const waitFor = <T>(
+      waitingFor: string,
+      work: (signal: AbortSignal) => Promise<T>,
+      cause?: () => Promise<string | undefined>,
+    ) =>
       whileStarting(
         env,
         supervisor,
@@ -144,6 +155,7 @@ export async function upCluster(base: ClusterEnv, options: UpOptions): Promise<S
           withinMs: readyWithinMs,
           waitingFor,
           verb: present === undefined ? "up" : "start",
+          ...(cause === undefined ? {} : { cause }),
         },
         options.signal,
         work,
@@ -162,11 +174,15 @@ export async function upCluster(base: ClusterEnv, options: UpOptions): Promise<S
       supervise("csi-node", node.name);
       supervise("node-agent", node.name);
     }
-    await waitFor("the nodes and their driver", async (signal) => {
-      // Until its agent runs, a node is as Ready as the earlier run has left it.
-      if (present !== undefined) await agentsRun(env, cluster, startedAt, signal);
-      await nodesReady(env, cluster, signal);
-    });
+    await waitFor(
+      "the nodes and their driver",
+      async (signal) => {
+        // Until its agent runs, a node is as Ready as the earlier run has left it.
+        if (present !== undefined) await agentsRun(env, cluster, startedAt, signal);
+        await Promise.all([requireOwnDriverName(env, cluster, signal), nodesReady(env, cluster, signal)]);
+      },
+      () => silentDriver(env.host, layout, config),
+    );
     return { ...cluster, stop, remove };
   } catch (error) {
     // The caller needs the error of the start; a failed clean-up is only logged.
@@ -350,6 +366,42 @@ function superviseOwnDriver(supervisor: Supervisor, layout: ClusterLayout, confi
       logFile: layout.logFile(name),
     });
   };
+}
+
+/**
+ * Asks the user's own driver for its name as soon as it answers: its places find that out as well, but only end and are
+ * started again. @throws DriverNameError
+ */
+async function requireOwnDriverName(
+  env: ClusterEnv,
+  { config: { ownDriver }, layout }: OpenCluster,
+  signal: AbortSignal,
+): Promise<void> {
+  if (ownDriver === undefined) return;
+  const endpoint = layout.ownDriverSocket(controllerPlace);
+  const connection = grpcConnector(env).connect(endpoint);
+  try {
+    await waitUntilReady(env, connection, { signal, timeoutMs: 5000 });
+    await requireDriverName(connection, endpoint, ownDriver.name, signal);
+  } finally {
+    connection.close();
+  }
+}
+
+/** Where the user's own driver does not listen, with its last words; undefined when it listens everywhere, or there is none. */
+async function silentDriver(
+  host: Host,
+  layout: ClusterLayout,
+  { ownDriver, nodes }: ClusterConfig,
+): Promise<string | undefined> {
+  if (ownDriver === undefined) return undefined;
+  for (const place of [controllerPlace, ...nodes.map(({ name }) => name)]) {
+    const socket = layout.ownDriverSocket(place);
+    if ((await host.stat(socket)) !== undefined) continue;
+    const said = lastWords((await host.readFile(layout.logFile(`driver-${place}`))) ?? "");
+    return `the driver runs, but has made no socket ${socket}; its last words: ${said || "none"}`;
+  }
+  return undefined;
 }
 
 async function openWhenServing(

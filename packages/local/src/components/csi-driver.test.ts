@@ -4,8 +4,7 @@ import { noMeter, SeededRandom, SimulatedHost, silentLogger, VirtualClock } from
 import { expect, test } from "vitest";
 import { type CsiDriverEnv, DriverNotReadyError, startCsiDriverOnNode } from "./csi-driver.ts";
 
-test("a driver elsewhere that never answers ends the start, with its socket in the error", async () => {
-  const clock = new VirtualClock();
+function nodeEnv(clock: VirtualClock) {
   const csi = inProcessCsi({ clock });
   const env = {
     clock,
@@ -16,6 +15,28 @@ test("a driver elsewhere that never answers ends the start, with its socket in t
     connector: csi,
     listener: csi,
   } as unknown as CsiDriverEnv;
+  return { csi, env };
+}
+
+test("a driver elsewhere with another name ends the start at once, with both names", async () => {
+  const clock = new VirtualClock();
+  const { csi, env } = nodeEnv(clock);
+  await csi.serve("/other.sock", {
+    identity: {
+      getPluginInfo: async () => ({ name: "other.example.com", vendorVersion: "1" }),
+      getPluginCapabilities: async () => ({}),
+      probe: async () => ({ ready: true }),
+    },
+  });
+  const options = { driverName: "d.example.com", nodeName: "n1", rootDir: "/node", endpoint: "/other.sock" };
+  await expect(clock.run(startCsiDriverOnNode(env, options))).rejects.toThrow(
+    "the driver at /other.sock calls itself other.example.com, but this cluster is to have d.example.com",
+  );
+});
+
+test("a driver elsewhere that never answers ends the start, with its socket in the error", async () => {
+  const clock = new VirtualClock();
+  const { env } = nodeEnv(clock);
   const options = {
     driverName: "d.example.com",
     nodeName: "n1",

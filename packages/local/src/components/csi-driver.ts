@@ -7,6 +7,7 @@ import {
   type CsiConnector,
   type CsiListener,
   type CsiServices,
+  driverNameOf,
   forwardingServices,
   observedServices,
   type ServedCall,
@@ -14,7 +15,14 @@ import {
 } from "@longshore/csi";
 import type { KubeClient } from "@longshore/kube";
 import { createReferenceDriver, type ProviderCloud } from "@longshore/reference-driver";
-import { type Component, type Host, type RuntimeEnv, stopAll, withDeadline } from "@longshore/runtime";
+import {
+  type Component,
+  foreignText,
+  type Host,
+  type RuntimeEnv,
+  stopAll,
+  withDeadline,
+} from "@longshore/runtime";
 import { type SidecarsOptions, startNodeDriverRegistrar, startSidecars } from "@longshore/sidecars";
 import { type CloudCaller, kubeletPaths } from "@longshore/volumes";
 import { clusterPlugins } from "../layout/plugins.ts";
@@ -53,15 +61,25 @@ export class DriverNotReadyError extends Error {
   override readonly name = "DriverNotReadyError";
 }
 
-/** Waits for a driver elsewhere to be ready, so that who asks here never sees it half started. @throws DriverNotReadyError */
+/** A driver elsewhere is another one than the cluster was made for. */
+export class DriverNameError extends Error {
+  override readonly name = "DriverNameError";
+  constructor(endpoint: string, found: string, wanted: string) {
+    super(
+      `the driver at ${endpoint} calls itself ${foreignText(found, 256)}, but this cluster is to have ${wanted}: give it that name in its command`,
+    );
+  }
+}
+
+/** Waits for a driver elsewhere to be ready, so that who asks here never sees it half started. @throws DriverNotReadyError, DriverNameError */
 async function answering(
   env: CsiDriverEnv,
-  { endpoint, onCall }: DriverSource,
+  { driverName, endpoint = "", onCall }: DriverSource & { readonly driverName: string },
   reference: () => CsiServices,
 ): Promise<{ readonly services: CsiServices; close(): void }> {
-  const elsewhere = endpoint === undefined ? undefined : env.connector.connect(endpoint);
+  const elsewhere = endpoint === "" ? undefined : env.connector.connect(endpoint);
   if (elsewhere !== undefined) {
-    await becomingReady(env, elsewhere, endpoint ?? "").catch((error: unknown) => {
+    await becomingReady(env, elsewhere, endpoint, driverName).catch((error: unknown) => {
       elsewhere.close();
       throw error;
     });
@@ -73,7 +91,12 @@ async function answering(
   };
 }
 
-async function becomingReady(env: CsiDriverEnv, elsewhere: CsiConnection, endpoint: string): Promise<void> {
+async function becomingReady(
+  env: CsiDriverEnv,
+  elsewhere: CsiConnection,
+  endpoint: string,
+  driverName: string,
+): Promise<void> {
   try {
     await withDeadline(env.clock, readyWithinMs, new AbortController().signal, (signal) =>
       waitUntilReady(env, elsewhere, { signal, timeoutMs: 5000 }),
@@ -85,6 +108,18 @@ async function becomingReady(env: CsiDriverEnv, elsewhere: CsiConnection, endpoi
       { cause },
     );
   }
+  await requireDriverName(elsewhere, endpoint, driverName, new AbortController().signal);
+}
+
+/** Asks a driver elsewhere that is ready for its name. @throws DriverNameError when it is not the wanted one */
+export async function requireDriverName(
+  connection: CsiConnection,
+  endpoint: string,
+  wanted: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const name = await driverNameOf(connection, { signal, timeoutMs: 5000 });
+  if (name !== wanted) throw new DriverNameError(endpoint, name, wanted);
 }
 
 /** Options of {@link startCsiDriverOnNode}. */

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { clusterConfig, type OwnDriver } from "./cluster-config.ts";
 import { clusterLayout } from "./cluster-layout.ts";
 import {
+  commandText,
   commandWords,
   controllerPlace,
   DriverCommandError,
@@ -62,4 +63,9 @@ test.each([
   const values = driverValues(clusterConfig(1, "unprivileged"), clusterLayout("/c"), controllerPlace);
   expect(() => driverArgv(command, values)).toThrow(DriverCommandError);
   expect(() => driverArgv(command, values)).toThrow(expected);
+});
+
+test("the text of a command is read as its words again", () => {
+  const words = ["/bin/a b", "--say", `it's "this"`, "", "{endpoint}"];
+  expect(commandWords(commandText(words))).toEqual(words);
 });

@@ -55,6 +55,11 @@ export function commandWords(text: string): string[] {
   return words;
 }
 
+/** A text of which {@link commandWords} makes these words. */
+export function commandText(words: readonly string[]): string {
+  return words.map((word) => `"${word.replaceAll('"', `"'"'"`)}"`).join(" ");
+}
+
 /** What each placeholder stands for at a place. */
 export function driverValues(
   config: ClusterConfig,

@@ -1,10 +1,11 @@
 /** What only the supervising process does to its machine. Real form. */
 import { execFile, execFileSync } from "node:child_process";
-import { constants, existsSync, readFileSync } from "node:fs";
+import { accessSync, constants, existsSync, readFileSync, statSync } from "node:fs";
 import { lstat, open, statfs } from "node:fs/promises";
 import { createServer } from "node:net";
-import { delimiter, dirname, join } from "node:path";
+import { delimiter, dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
+import { DriverCommandError, driverArgv, driverPlaceholders } from "../layout/driver-command.ts";
 import { childEnvironment } from "../programs/child-environment.ts";
 
 const run = promisify(execFile);
@@ -103,5 +104,38 @@ export async function keepFromOthers(dir: string): Promise<void> {
     await directory.chmod(0o700);
   } finally {
     await directory.close();
+  }
+}
+
+/**
+ * Looks at the command of the user's own driver before anything is started: its placeholders, and whether its program can be
+ * started here.
+ * @returns the command, its program by its whole path where it was given as a path: it runs in another directory
+ * @throws DriverCommandError
+ */
+export function requireDriverCommand(command: readonly string[]): readonly string[] {
+  const [program = ""] = driverArgv(command, driverPlaceholders);
+  const isPath = program.includes("/");
+  const places = (childEnvironment().PATH ?? "").split(delimiter).filter((dir) => dir !== "");
+  const candidates = isPath ? [resolve(program)] : places.map((dir) => join(dir, program));
+  const found = candidates.filter((path) => existsSync(path));
+  if (found.length === 0) {
+    const where = isPath ? `there is no file ${resolve(program)}` : `no directory of PATH has ${program}`;
+    throw new DriverCommandError(`the driver's command cannot be started: ${where}: name its program`);
+  }
+  if (!found.some(isProgram)) {
+    throw new DriverCommandError(
+      `the driver's command cannot be started: ${found[0]} is not a program that this user may run`,
+    );
+  }
+  return isPath ? [resolve(program), ...command.slice(1)] : command;
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
   }
 }

@@ -5,8 +5,9 @@ import { observedCluster } from "../cluster/observed-cluster.ts";
 import { type ClusterEnv, type SupervisedCluster, upCluster } from "../cluster/process-cluster.ts";
 import { clusterConfig } from "../layout/cluster-config.ts";
 import { readDriverCalls } from "../layout/driver-calls.ts";
-import { controllerPlace, driverArgv, driverPlaceholders } from "../layout/driver-command.ts";
+import { controllerPlace } from "../layout/driver-command.ts";
 import { pluginsNamed } from "../layout/plugins.ts";
+import { requireDriverCommand } from "../processes/machine.ts";
 import { deviceReaderCommand, deviceWriterCommand } from "../records/process-device-programs.ts";
 import { readerCommand, writerCommand } from "../records/process-programs.ts";
 import type { QualificationReport } from "./qualification-report.ts";
@@ -18,7 +19,7 @@ import {
 
 /** Options of {@link runProcessQualification}. */
 export interface ProcessQualificationOptions
-  extends Pick<QualificationOptions, "plugin" | "behaviourTimeoutMs" | "onResult" | "onStatus"> {
+  extends Pick<QualificationOptions, "plugin" | "behaviourTimeoutMs" | "skip" | "onResult" | "onStatus"> {
   readonly dir: string;
   readonly hostForm: "kernel" | "unprivileged";
   /** Program and first arguments of the longshore command. */
@@ -38,10 +39,10 @@ export async function runProcessQualification(
   options: ProcessQualificationOptions,
   signal: AbortSignal,
 ): Promise<QualificationReport> {
-  const { dir, hostForm, command, driverCommand, ...rest } = options;
+  const { dir, hostForm, command, driverCommand: asked, ...rest } = options;
   const { driverName } = crossingSubject(options.plugin);
   const plugins = pluginsNamed([options.plugin]);
-  if (driverCommand !== undefined) driverArgv(driverCommand, driverPlaceholders);
+  const driverCommand = asked === undefined ? undefined : requireDriverCommand(asked);
   options.onStatus?.("bringing a cluster up");
   const cluster = await upCluster(env, {
     dir,

@@ -36,6 +36,15 @@ export const features = [
 /** One of {@link features}. */
 export type Feature = (typeof features)[number];
 
+/** What a qualification can do without; every other behaviour uses the volume that `provision` makes. */
+export type Skippable = Exclude<Behaviour, "provision"> | Feature;
+
+/** Every {@link Skippable}. */
+export const skippables: readonly Skippable[] = [
+  ...behaviours.filter((name): name is Exclude<Behaviour, "provision"> => name !== "provision"),
+  ...features,
+];
+
 /** What came of an attempt to use a feature: a container ran on the volume, or it was refused, in these words. */
 export type FeatureOutcome =
   | { readonly kind: "served" }
@@ -57,9 +66,10 @@ export interface BehaviourResult {
   readonly behaviour: Behaviour;
   /**
    * `driver`: it works, and the driver's call log shows that the driver served it. `not in-tree`: the plugin's volumes do
-   * not have it, so that the driver owes nothing.
+   * not have it, so that the driver owes nothing. `not verified`: it could not be tried, as an earlier one failed.
+   * `skipped`: it was not to be tried.
    */
-  readonly verdict: "driver" | "failed" | "not in-tree";
+  readonly verdict: "driver" | "failed" | "not in-tree" | "not verified" | "skipped";
   /** Calls of the driver that prove it. */
   readonly calls: readonly string[];
   /** What was seen; why it failed; why it is not there. */
@@ -72,6 +82,8 @@ export interface QualificationReport {
   readonly plugin: string;
   readonly driverName: string;
   readonly behaviours: readonly BehaviourResult[];
+  /** What was not to be tried. */
+  readonly skipped: readonly Skippable[];
   /** What volumes refuse, in-tree and migrated. */
   readonly features: readonly FeatureResult[];
   /** Where a PV provisioned through migration differs from the in-tree one; undefined when it could not be compared. */
@@ -85,12 +97,24 @@ export interface QualificationReport {
   readonly elapsedMs: number;
 }
 
-/** Why the plugin must not be promoted to this driver; none: it may be. */
+/** What a qualification says: `except`, what was tried speaks for the driver, and some was not to be tried. */
+export type Verdict = "promotable" | "promotable except" | "not promotable";
+
+/** The verdict. */
+export function verdictOf(report: QualificationReport): Verdict {
+  if (reasonsAgainst(report).length > 0) return "not promotable";
+  return report.skipped.length > 0 ? "promotable except" : "promotable";
+}
+
+/** Why the plugin must not be promoted to this driver; none: it may be, but for what was skipped. */
 export function reasonsAgainst(report: QualificationReport): string[] {
   const failed = report.behaviours.filter(({ verdict }) => verdict === "failed");
   const missing = behaviours.filter((name) => !report.behaviours.some(({ behaviour }) => behaviour === name));
   return [
     ...failed.map(({ behaviour, detail }) => `${behaviour} failed: ${detail}`),
+    ...report.behaviours.flatMap(({ behaviour, verdict, detail }) =>
+      verdict === "not verified" ? [`${behaviour} could not be verified: ${detail}`] : [],
+    ),
     ...missing.map((name) => `${name} was not reached`),
     ...report.features.flatMap(({ feature, verdict, migrated, remedy }) =>
       verdict === "lost" && migrated.kind === "refused"

@@ -17,11 +17,22 @@ import {
   writerProgram,
 } from "../records/in-process-programs.ts";
 import { observedInProcessCluster } from "../testing/observed-in-process-cluster.ts";
-import { features, type QualificationReport, reasonsAgainst } from "./qualification-report.ts";
+import {
+  features,
+  type QualificationReport,
+  reasonsAgainst,
+  type Skippable,
+  verdictOf,
+} from "./qualification-report.ts";
 import { runQualification } from "./run-qualification.ts";
 
 async function qualify(
-  change: { readonly rpc?: string; readonly hide?: string; readonly plugin?: PluginName } = {},
+  change: {
+    readonly rpc?: string;
+    readonly hide?: string;
+    readonly plugin?: PluginName;
+    readonly skip?: readonly Skippable[];
+  } = {},
 ): Promise<QualificationReport> {
   const clock = new VirtualClock();
   const env = { clock, random: new SeededRandom(1), logger: silentLogger, meter: noMeter };
@@ -61,6 +72,7 @@ async function qualify(
         },
         {
           plugin,
+          ...(change.skip === undefined ? {} : { skip: change.skip }),
           writerCommand: [writerProgram, "$(LONGSHORE_MOUNT_DATA)", "$(POD_NAME)", "500"],
           readerCommand: [readerProgram, "$(LONGSHORE_MOUNT_DATA)"],
           deviceWriterCommand: [deviceWriterProgram, "$(LONGSHORE_MOUNT_DATA)", "$(POD_NAME)", "500"],
@@ -124,6 +136,23 @@ test("a driver that cannot expand is refused for that, and for nothing else", as
   expect(reasonsAgainst(report)).toContainEqual(
     expect.stringMatching(/^expand failed: .*broken for the test/),
   );
+}, 60_000);
+
+test("what is skipped is not tried, and the verdict says so; what no volume was made for is not verified", async () => {
+  const skip = ["expand", "block", "subPath"] as const;
+  const except = await qualify({ rpc: "controllerExpandVolume", skip });
+  expect(verdicts(except)).toMatchObject({ expand: "skipped", block: "skipped", snapshot: "driver" });
+  expect(except.features.map(({ feature }) => feature)).not.toContain("subPath");
+  expect(except.skipped).toEqual(skip);
+  expect(reasonsAgainst(except)).toEqual([]);
+  expect(verdictOf(except)).toBe("promotable except");
+
+  const broken = await qualify({ rpc: "createVolume", skip: ["block"] });
+  expect(verdicts(broken)).toMatchObject({ provision: "failed", mount: "not verified", block: "skipped" });
+  expect(reasonsAgainst(broken)).toContain(
+    "mount could not be verified: no volume was provisioned to try it on",
+  );
+  expect(verdictOf(broken)).toBe("not promotable");
 }, 60_000);
 
 test("what the driver's call log does not show counts as not served by it", async () => {

@@ -28,7 +28,7 @@ import { isPodReady } from "../workloads/is-pod-ready.ts";
 import { claimOf } from "./claim-of.ts";
 import { absentInTree, evidenceFor } from "./evidence.ts";
 import { parityOfVolumes } from "./parity.ts";
-import type { Behaviour, BehaviourResult, QualificationReport } from "./qualification-report.ts";
+import type { Behaviour, BehaviourResult, QualificationReport, Skippable } from "./qualification-report.ts";
 import { comparedFeatures, type FeatureOutcomes, tryFeatures } from "./try-features.ts";
 import {
   BehaviourError,
@@ -52,6 +52,8 @@ export interface QualificationOptions extends RecordCommands {
   readonly plugin: string;
   /** Longest that one behaviour may take, in milliseconds; default two minutes. */
   readonly behaviourTimeoutMs?: number;
+  /** What is not to be tried; the verdict says so. */
+  readonly skip?: readonly Skippable[];
   readonly onResult?: (result: BehaviourResult) => void;
   readonly onStatus?: (text: string) => void;
 }
@@ -73,9 +75,11 @@ export async function runQualification(
   const inTree = await gate.within("an in-tree volume to compare with", (s) =>
     gate.inTreeVolume("Filesystem", s),
   );
-  const inTreeDevice = plugin.hasDevices
-    ? await gate.within("an in-tree device to compare with", (s) => gate.inTreeVolume("Block", s))
-    : undefined;
+  const { skip = [] } = options;
+  const inTreeDevice =
+    plugin.hasDevices && !skip.includes("block")
+      ? await gate.within("an in-tree device to compare with", (s) => gate.inTreeVolume("Block", s))
+      : undefined;
   const featuresInTree = await gate.features("in-tree");
   options.onStatus?.("carrying the cluster over to the driver");
   const journalFile = cluster.journalFile(name);
@@ -98,6 +102,7 @@ export async function runQualification(
     plugin: subject.shortName,
     driverName: subject.driverName,
     behaviours: gate.results,
+    skipped: [...new Set(skip)],
     features: comparedFeatures(featuresInTree, featuresMigrated),
     differences: parity && union(parity.differences, ofDevice.differences),
     losses: union(parity?.losses ?? [], ofDevice.losses),
@@ -113,6 +118,11 @@ export async function runQualification(
 function union(ofFiles: readonly string[], ofDevice: readonly string[]): readonly string[] {
   const only = ofDevice.filter((text) => !ofFiles.includes(text)).map((text) => `volumeMode Block: ${text}`);
   return [...ofFiles, ...only];
+}
+
+/** A behaviour cannot be tried: an earlier one has failed. */
+class NothingToTryError extends Error {
+  override readonly name = "NothingToTryError";
 }
 
 class Gate {
@@ -212,6 +222,7 @@ class Gate {
     });
     await this.#behaviour("expand", async (signal) => {
       const pv = this.#volume();
+      await this.#work.removePod(name, signal);
       const ref = { namespace, name };
       const body = { spec: { resources: { requests: { storage: grownSize } } } };
       await this.#cluster.kube.patch(
@@ -256,7 +267,9 @@ class Gate {
       work: this.#work,
       commands: this.#options,
     };
-    return this.within(`what volumes refuse, ${phase}`, (signal) => tryFeatures(env, phase, signal));
+    return this.within(`what volumes refuse, ${phase}`, (signal) =>
+      tryFeatures(env, phase, signal, this.#options.skip),
+    );
   }
 
   /** Runs `work` with a deadline. */
@@ -274,6 +287,9 @@ class Gate {
     if (absent !== undefined) {
       return this.#note({ behaviour, verdict: "not in-tree", calls: [], detail: absent, ms: 0 });
     }
+    if (this.#options.skip?.some((name) => name === behaviour)) {
+      return this.#note({ behaviour, verdict: "skipped", calls: [], detail: "not to be tried", ms: 0 });
+    }
     const startMs = this.#env.clock.monotonicMs();
     const elapsed = () => Math.round(this.#env.clock.monotonicMs() - startMs);
     try {
@@ -290,6 +306,10 @@ class Gate {
       });
     } catch (error) {
       this.#signal.throwIfAborted();
+      if (error instanceof NothingToTryError) {
+        const { message: detail } = error;
+        return this.#note({ behaviour, verdict: "not verified", calls: [], detail, ms: elapsed() });
+      }
       const why = await this.#lastWarning();
       const detail = why === undefined ? errorChain(error) : `${errorChain(error)}; last warning: ${why}`;
       this.#note({ behaviour, verdict: "failed", calls: [], detail, ms: elapsed() });
@@ -307,7 +327,7 @@ class Gate {
   }
 
   #volume(): Stored<PersistentVolume> {
-    if (this.migrated === undefined) throw new BehaviourError("no volume was provisioned to try it on");
+    if (this.migrated === undefined) throw new NothingToTryError("no volume was provisioned to try it on");
     return this.migrated;
   }
 

@@ -4,7 +4,13 @@ import { type Clock, errorChain, foreignText } from "@longshore/runtime";
 import type { ClusterPlugin } from "../layout/plugins.ts";
 import { namespace } from "../records/volume-pod.ts";
 import { claimNameOf, type FeatureObjects, featureObjects, featureRemedies } from "./features.ts";
-import { type Feature, type FeatureOutcome, type FeatureResult, features } from "./qualification-report.ts";
+import {
+  type Feature,
+  type FeatureOutcome,
+  type FeatureResult,
+  features,
+  type Skippable,
+} from "./qualification-report.ts";
 import type { RecordCommands, VolumeWork } from "./volume-work.ts";
 
 /** What features are tried on. */
@@ -24,13 +30,15 @@ const patienceMs = 10_000;
 /** How long a pod may wait for its node: a scheduler warns of what it merely waits for. */
 const schedulingPatienceMs = 30_000;
 
-/** Tries every feature. `phase` sets the names of the objects apart: those of two attempts differ. */
+/** Tries every feature but those of `skip`. `phase` sets the names of the objects apart: those of two attempts differ. */
 export async function tryFeatures(
   env: FeatureEnv,
   phase: "in-tree" | "migrated",
   signal: AbortSignal,
+  skip: readonly Skippable[] = [],
 ): Promise<FeatureOutcomes> {
-  const tried = features.map(async (feature, index) => {
+  const wanted = features.filter((feature) => !skip.includes(feature));
+  const tried = wanted.map(async (feature, index) => {
     const name = `feature-${index}-${phase}`;
     return [feature, await tryFeature(env, feature, name, signal)] as const;
   });

@@ -115,14 +115,17 @@ function callText({ rpc, code, message, request, elapsedMs }: CallRecord): strin
   return `${rpc} ${pc.dim(shown)} → ${ending} ${pc.dim(`(${Math.round(elapsedMs)} ms)`)}`;
 }
 
-function summary({ passed, failed, warned, skipped, leftovers, elapsedMs }: ConformanceReport): string {
+function summary(report: ConformanceReport): string {
+  const { passed, failed, warned, skipped, notRun, leftovers, elapsedMs } = report;
   const verdict =
-    failed > 0
-      ? pc.red("the driver breaks the contract")
-      : leftovers.length > 0
-        ? pc.red("what the checks made could not be removed")
-        : passed === 0
-          ? "nothing was checked"
-          : pc.green("the driver keeps the contract, as far as it was checked");
+    notRun !== undefined && failed === 0
+      ? `interrupted, ${notRun} checks were not run`
+      : failed > 0
+        ? pc.red("the driver breaks the contract")
+        : leftovers.length > 0
+          ? pc.red("what the checks made could not be removed")
+          : passed === 0
+            ? "nothing was checked"
+            : pc.green("the driver keeps the contract, as far as it was checked");
   return `${passed} passed, ${failed} failed, ${warned} warned, ${skipped} skipped in ${seconds(elapsedMs)}: ${verdict}\n`;
 }

@@ -56,8 +56,9 @@ export async function startControllerSidecars(
   how: Pick<SidecarsOptions, "unsupported" | "leaseLost"> & { readonly releaseOnStop: boolean },
 ): Promise<Started> {
   const { startSidecars } = await import("@longshore/sidecars");
-  const access = await connectKube(shell, flags.values);
+  // First, as it says at once that there is no driver yet.
   const csi = await connectDriver(shell, flags);
+  const access = await connectKube(shell, flags.values);
   const lease = leasePolicy(flags.values, access, how.releaseOnStop);
   const { unsupported = "leaveOut", leaseLost = "compete" } = how;
   const isOfNode = sidecars.provisioner?.nodeDeployment ?? sidecars.snapshotter?.nodeName;

@@ -122,3 +122,17 @@ test.each([
     rmSync(directory, { recursive: true });
   },
 );
+
+test("a driver that is not there yet is waited for, and that is said at once, with the socket", async () => {
+  const warnings: string[] = [];
+  const shell = {
+    env: { clock: systemClock, logger: { warn: (text: string) => void warnings.push(text) } },
+    own: () => {},
+  } as unknown as Shell;
+  const table = { ...driverFlags, compat: processFlags.compat };
+  const flags = resolved(table, readGoArguments(table, ["--csi-address=/nowhere/csi.sock"]).values);
+  (await connectDriver(shell, flags)).close();
+  expect(warnings).toEqual([
+    "waiting for the driver: there is no socket /nowhere/csi.sock: start the driver, or correct the path",
+  ]);
+});

@@ -179,10 +179,15 @@ export async function connectDriver(
   flags: ReadFlags<typeof driverFlags & Pick<typeof processFlags, "compat">>,
 ): Promise<CsiConnection> {
   const { CsiEndpointError, grpcConnector } = await import("@longshore/csi");
+  const { reachProblem } = await import("../driver-check/must-be-reachable.ts");
   try {
     const answers = flags.values.compat === "reference" ? "masked" : "checked";
-    const connection = grpcConnector(shell.env).connect(driverAddress(flags), { answers });
+    const address = driverAddress(flags);
+    const connection = grpcConnector(shell.env).connect(address, { answers });
     shell.own({ stop: async () => connection.close() });
+    // It is waited for: in a pod the driver may start after its sidecars. Elsewhere the path may be wrong.
+    const problem = await reachProblem(address);
+    if (problem !== undefined) shell.env.logger.warn(`waiting for the driver: ${problem}`);
     return connection;
   } catch (error) {
     if (error instanceof CsiEndpointError) throw new UsageError(`--csi-address: ${error.message}`);

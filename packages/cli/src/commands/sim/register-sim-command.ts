@@ -3,7 +3,7 @@ import { type SimulationResult, simulateCrossing, violationTrace } from "@longsh
 import type { Command } from "commander";
 import pc from "picocolors";
 import { exitCodes, interruptible } from "../../exit.ts";
-import { wholeNumber } from "../../flags.ts";
+import { wholeNumber, withForms } from "../../flags.ts";
 import { createProgress, type Progress } from "../../terminal.ts";
 import { type SeedRange, seedRange, shares } from "./seed-range.ts";
 import { inWorkers } from "./workers.ts";
@@ -21,18 +21,16 @@ const workersMax = 64;
 
 /** Adds the verb. */
 export function registerSimCommand(program: Command): void {
-  program
-    .command("sim")
+  withForms(program.command("sim"), ["text", "json"])
     .description("simulate crossings under crashes and lost replies, and check the contract at every step")
     .option("--seed <number>", "the first seed (default: 1)")
     .option("--seeds <count|A..B>", "how many seeds, or from which to which", "1")
     .option("--workers <count>", "processes that simulate at the same time", "1")
     .option("--nodes <count>", "nodes of the simulated cluster", "2")
     .option("--trace", "print every step")
-    .option("--json", "print each seed's result as a line of JSON")
     .addHelpText(
       "after",
-      "\nThe same seed gives the same run. Exits 1 when the contract was broken, and prints the events of the first seed that did.",
+      "\nWith -o json each seed's result is a line of JSON.\nThe same seed gives the same run. Exits 1 when the contract was broken, and prints the events of the first seed that did.",
     )
     .action((flags: SimFlags) => interruptible((signal) => simulate(flags, signal)));
 }
