@@ -13,14 +13,7 @@ import {
   renderDeployment,
   upgradeDeployment,
 } from "@longshore/deployment";
-import {
-  createHttpClient,
-  type HttpKubeClient,
-  type KubeObject,
-  loadKubeconfig,
-  type Resource,
-  resources,
-} from "@longshore/kube";
+import { type HttpKubeClient, type KubeObject, type Resource, resources } from "@longshore/kube";
 import { stopAll, systemClock } from "@longshore/runtime";
 import { snapshotResources } from "@longshore/storage";
 import { type AccessLog, deployForms, watchedClient } from "@longshore/testing/deployment";
@@ -35,6 +28,7 @@ import { granteeOf, rolesWithout } from "../components/deployment/grants.ts";
 import {
   type ControlPlane,
   connectAs,
+  connectAsAccount,
   eventually,
   realEnv,
   signal,
@@ -258,38 +252,4 @@ async function cleanUp(admin: HttpKubeClient): Promise<void> {
         await admin.patch(resource, ref, { type: "merge", body }, { signal }).catch(() => {});
     }
   }
-}
-
-/** A client with a token of the account, as its pod would have. */
-async function connectAsAccount(
-  kubernetes: ControlPlane,
-  admin: HttpKubeClient,
-  account: { readonly name: string; readonly namespace: string },
-): Promise<HttpKubeClient> {
-  const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} };
-  const answer = await admin.createSubresource(
-    resources.serviceAccounts,
-    account,
-    "token",
-    request as KubeObject,
-    {
-      signal,
-    },
-  );
-  const { token } = (answer as unknown as { readonly status: { readonly token: string } }).status;
-  const config = {
-    clusters: [
-      { name: "c", cluster: { server: kubernetes.url, "certificate-authority": kubernetes.caPath } },
-    ],
-    users: [{ name: "u", user: { token } }],
-    contexts: [{ name: "x", context: { cluster: "c", user: "u" } }],
-    "current-context": "x",
-  };
-  const { readFile } = await import("node:fs/promises");
-  const host = {
-    readFile: (path: string) => readFile(path, "utf8"),
-    runProgram: () => Promise.reject(new Error("no program")),
-  };
-  const path = `${kubernetes.directory}/account.kubeconfig`; // Only names the text.
-  return createHttpClient(realEnv, await loadKubeconfig(host, { path, text: JSON.stringify(config) }));
 }

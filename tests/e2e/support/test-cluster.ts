@@ -71,7 +71,11 @@ export class TestCluster {
   }
 
   /** Brings it up, empty. */
-  static async empty(nodes = 1, form: HostForm = bestForm()): Promise<TestCluster> {
+  static async empty(
+    nodes = 1,
+    form: HostForm = bestForm(),
+    options: Parameters<typeof clusterConfig>[2] = {},
+  ): Promise<TestCluster> {
     const env: ClusterEnv = {
       clock: systemClock,
       random: systemRandom,
@@ -80,7 +84,7 @@ export class TestCluster {
       host: processHost(form),
     };
     const dir = shortDirectory();
-    const config = clusterConfig(nodes, form);
+    const config = clusterConfig(nodes, form, options);
     const cluster = await upCluster(env, { dir, config, command: longshoreCommand, signal: never });
     return new TestCluster(env, cluster, dir);
   }
@@ -88,12 +92,17 @@ export class TestCluster {
   /** Brings it up with one writer that is running. */
   static async up(): Promise<TestCluster> {
     const test = await TestCluster.empty();
-    const { kube } = test;
+    await test.startWriter();
+    return test;
+  }
+
+  /** Starts one writer, and waits until it runs. */
+  async startWriter(): Promise<void> {
+    const { kube } = this;
     await kube.create(resources.podDisruptionBudgets, writerBudget(), { signal: never });
     const command = [process.execPath, writerScript, "$(LONGSHORE_MOUNT_DATA)", "$(POD_NAME)", "10"];
     await kube.create(resources.statefulSets, writerSet({ replicas: 1, command }), { signal: never });
-    await test.writerRuns();
-    return test;
+    await this.writerRuns();
   }
 
   /** Starts one writer on a device, and waits until it runs. */

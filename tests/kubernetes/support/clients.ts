@@ -8,6 +8,7 @@ import {
   loadKubeconfig,
   type Resource,
   refOf,
+  resources,
   type Stored,
 } from "@longshore/kube";
 import { noMeter, type RuntimeEnv, silentLogger, systemClock, systemRandom } from "@longshore/runtime";
@@ -57,4 +58,37 @@ export async function createWithStatus<T extends KubeObject>(
     { type: "merge", body: { status } },
     { signal, subresource: "status" },
   );
+}
+
+/** A client with a token of the account, as its pod would have. */
+export async function connectAsAccount(
+  kubernetes: ControlPlane,
+  admin: HttpKubeClient,
+  account: { readonly name: string; readonly namespace: string },
+): Promise<HttpKubeClient> {
+  const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} };
+  const answer = await admin.createSubresource(
+    resources.serviceAccounts,
+    account,
+    "token",
+    request as KubeObject,
+    {
+      signal,
+    },
+  );
+  const { token } = (answer as unknown as { readonly status: { readonly token: string } }).status;
+  const config = {
+    clusters: [
+      { name: "c", cluster: { server: kubernetes.url, "certificate-authority": kubernetes.caPath } },
+    ],
+    users: [{ name: "u", user: { token } }],
+    contexts: [{ name: "x", context: { cluster: "c", user: "u" } }],
+    "current-context": "x",
+  };
+  const host = {
+    readFile: (path: string) => readFile(path, "utf8"),
+    runProgram: () => Promise.reject(new Error("no program")),
+  };
+  const path = `${kubernetes.directory}/account.kubeconfig`; // Only names the text.
+  return createHttpClient(realEnv, await loadKubeconfig(host, { path, text: JSON.stringify(config) }));
 }

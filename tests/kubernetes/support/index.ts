@@ -1,6 +1,6 @@
 /** What tests against real Kubernetes share. */
 
-export { connectAs, createWithStatus, realEnv, signal } from "./clients.ts";
+export { connectAs, connectAsAccount, createWithStatus, realEnv, signal } from "./clients.ts";
 export {
   type ApiAnswer,
   type ControllerManagerOptions,
