@@ -222,6 +222,16 @@ describe.skipIf(!mayMount())("a pod", () => {
     await end("sealed");
   });
 
+  test("that fails without a message leaves the end of its log, where it asks for that", async () => {
+    const asked = { terminationMessagePolicy: "FallbackToLogsOnError" };
+    await run("talkative", "echo first; echo why >&2; exit 3", { container: asked });
+    const terminated = async () => (await container("talkative"))?.state?.terminated;
+    await cluster.until("it has ended", async () => (await terminated()) !== undefined, 20_000);
+    const { exitCode, message } = (await terminated()) ?? {};
+    expect([exitCode, message?.trim().split("\n").sort()]).toEqual([3, ["first", "why"]]);
+    await end("talkative");
+  });
+
   test("that must not run as root, and names no user, is refused by the name of the field", async () => {
     await run("nobody", "echo began", { more: { securityContext: { runAsNonRoot: true } } });
     const waiting = async () => (await container("nobody"))?.state?.waiting;

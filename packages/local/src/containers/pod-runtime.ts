@@ -64,6 +64,8 @@ export interface ContainerConfig {
   readonly stdin?: "kept" | "once";
   /** The file of the container's root whose text becomes the message of its end. */
   readonly terminationMessagePath?: string;
+  /** Where it has left no message and has failed, the end of its log is the message. */
+  readonly isMessageFromLog?: true;
 }
 
 /** What is known of any run of a container. */

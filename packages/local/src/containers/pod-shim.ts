@@ -33,6 +33,7 @@ import { argvOf, environmentOf, exitCodeOfSignal } from "./container-command.ts"
 import { feedContainer, inputName, makeContainerInput } from "./container-input.ts";
 import { asContainerUser } from "./container-user.ts";
 import { createOutputStamper, type LogStream, stampedLine } from "./log-line.ts";
+import { messageFromLog } from "./message-from-log.ts";
 import { pathInRoot } from "./path-in-root.ts";
 import type { ContainerConfig, EndedContainer } from "./pod-runtime.ts";
 
@@ -146,7 +147,7 @@ async function main(sandboxFile: string): Promise<void> {
     // What the container leaves behind would keep its mounts busy.
     if (child.pid !== undefined) kill(-child.pid, "SIGKILL");
     await endOfOutput(output);
-    await recordEnd(exitCode, isolated ? lastMessage(root, config.terminationMessagePath) : undefined);
+    await recordEnd(exitCode, await messageOfEnd(config, exitCode, isolated ? root : undefined));
     process.exit(0);
   };
   child.on("error", (error) => {
@@ -169,6 +170,17 @@ function inDirectory(root: string, directory: string | undefined, command: reado
   if (directory === undefined) return [...command];
   mkdirSync(pathInRoot(root, directory), { recursive: true });
   return ["env", "-C", directory, ...command];
+}
+
+/** @param root the container's own; a message at a path of the machine would be another's */
+async function messageOfEnd(
+  { terminationMessagePath, isMessageFromLog, logFile }: ContainerConfig,
+  exitCode: number,
+  root: string | undefined,
+): Promise<string | undefined> {
+  const left = root === undefined ? undefined : lastMessage(root, terminationMessagePath);
+  if (left !== undefined || exitCode === 0 || isMessageFromLog !== true) return left;
+  return messageFromLog(systemClock, logFile, never).catch(() => undefined);
 }
 
 /** What the container has left as its last message; undefined where it has left none. */

@@ -50,6 +50,7 @@ export function containerConfigOf(
     ...(allowPrivilegeEscalation === false ? { noNewPrivileges: true } : {}),
     ...(workingDir === undefined || workingDir === "" ? {} : { workingDir }),
     ...(terminationMessagePath === undefined ? {} : { terminationMessagePath }),
+    ...(container.terminationMessagePolicy === "FallbackToLogsOnError" ? { isMessageFromLog: true } : {}),
     ...(container.stdin === true ? { stdin: container.stdinOnce === true ? "once" : "kept" } : {}),
     mounts: [...mountsOf(field, container, env, mounted), ...devicesOf(field, container, mounted)],
     logFile: podLogFile(

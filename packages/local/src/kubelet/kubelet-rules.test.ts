@@ -74,6 +74,12 @@ describe("containerConfigOf", () => {
   ])("the standard input of %j", (container, stdin) => {
     expect(configOf(aPod(container)).stdin).toBe(stdin);
   });
+  it.each([
+    ["File", undefined],
+    ["FallbackToLogsOnError", true],
+  ])("the message of its end with the policy %s", (terminationMessagePolicy, isFromLog) => {
+    expect(configOf(aPod({ terminationMessagePolicy })).isMessageFromLog).toBe(isFromLog);
+  });
   it("asks for the user and for less rights than root has", () => {
     const securityContext = { runAsUser: 7, readOnlyRootFilesystem: true, allowPrivilegeEscalation: false };
     const less = { user: { uid: 7, groups: [] }, readOnlyRoot: true, noNewPrivileges: true };

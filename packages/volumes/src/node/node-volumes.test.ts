@@ -1,5 +1,5 @@
 /** The node agent's ordering guarantees. Source: docs/behaviour/node-agent.md 11 and docs/behaviour/csi-plugin.md 17. */
-import { resources } from "@longshore/kube";
+import { type CSIDriver, resources } from "@longshore/kube";
 import { HostError } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
 import { nodeIDAnnotation } from "./csi-node/decide-node-info-step.ts";
@@ -618,6 +618,34 @@ describe("registration", () => {
     const second = world.start(csiOn);
     await world.until("registered again", () => world.registrations.length === 2);
     await second.stop();
+  });
+
+  it("is followed by further questions where the CSIDriver sets a period, until it ends (csi-plugin.md 16)", async () => {
+    const { world, agent } = await migratedNode();
+    const counts = async () =>
+      (await world.kube.get(resources.csiNodes, { name: nodeName }, world))?.spec.drivers?.map(
+        ({ allocatable }) => allocatable?.count,
+      );
+    const questions = () => world.driver.calls.filter((call) => call === "NodeGetInfo").length;
+    await world.clock.advance(600_000);
+    expect(questions()).toBe(1);
+    const spec = { nodeAllocatableUpdatePeriodSeconds: 60 } as CSIDriver["spec"];
+    await world.kube.create(resources.csiDrivers, { metadata: { name: driverName }, spec }, world);
+    world.driver.maxVolumes = 20n;
+    await world.clock.advance(59_000);
+    expect([questions(), await counts()]).toEqual([1, [25]]);
+    await world.clock.advance(2000);
+    expect([questions(), await counts()]).toEqual([2, [20]]);
+    failOnce(world.driver, "NodeGetInfo", "UNAVAILABLE");
+    world.driver.maxVolumes = 19n;
+    await world.clock.advance(60_000);
+    expect([questions(), await counts()]).toEqual([3, [20]]);
+    await world.clock.advance(60_000);
+    expect([questions(), await counts()]).toEqual([4, [19]]);
+    await world.removeRegistration();
+    await world.clock.advance(600_000);
+    expect([questions(), await counts()]).toEqual([4, []]);
+    await agent.stop();
   });
 
   it("that fails in NodeGetInfo leaves nothing and notifies false (node-agent.md 11.2)", async () => {

@@ -38,6 +38,7 @@ import type { VolumePlugin } from "../framework/volume-plugin.ts";
 import { createVolumePluginManager } from "../framework/volume-plugin-manager.ts";
 import { hasCsiDrivers } from "../plugins/csi/registered-csi-drivers.ts";
 import { CsiNodeWriter } from "./csi-node/csi-node-writer.ts";
+import { startDriverLimits } from "./csi-node/driver-limits.ts";
 import { NodeInfoManager } from "./csi-node/node-info.ts";
 import { NodeMigration } from "./migration/node-migration.ts";
 import { PathsInForce } from "./migration/paths-in-force.ts";
@@ -234,7 +235,8 @@ class RunningNodeVolumes implements NodeVolumes {
       // A registrar that is refused exits; one that is early waits for the Node (docs/behaviour/node-agent.md 1.3).
       const mayRegister = () => this.#node.get(nodeName) !== undefined;
       const registration = startPluginRegistration(env, { rootDir, handlers, mayRegister });
-      this.#parts.push(registration);
+      const limits = { registered: csiDrivers, csiDrivers: this.#csiDrivers, csiNode: this.#csiNode };
+      this.#parts.push(registration, startDriverLimits(env, limits));
       this.#node.onChange({ added: () => registration.wake() });
     }
     // What the shell has reported while the plugins were being initialised.

@@ -3,13 +3,11 @@
  * topology to the cluster. Source: docs/behaviour/csi-plugin.md 14.
  */
 import type { CsiConnector } from "@longshore/csi";
-import { type RuntimeEnv, withDeadline } from "@longshore/runtime";
+import type { RuntimeEnv } from "@longshore/runtime";
 import type { RegisteredCsiDrivers } from "../../plugins/csi/registered-csi-drivers.ts";
-import type { DriverInfo } from "../csi-node/driver-info.ts";
+import { readDriverInfo } from "../csi-node/driver-info.ts";
 import type { NodeInfoManager } from "../csi-node/node-info.ts";
 import { DriverVersionError, highestSupportedVersion, isLowerVersion } from "./csi-versions.ts";
-
-const nodeGetInfoTimeoutMs = 120_000;
 
 /** A plugin as its registrar presents it. */
 export interface PluginCandidate {
@@ -56,7 +54,7 @@ export function csiRegistrationHandler(
       const { name, endpoint } = candidate;
       const highestVersion = validate(candidate);
       try {
-        const info = await nodeGetInfo(env, endpoint, signal);
+        const info = await readDriverInfo(env, endpoint, signal);
         await nodeInfo.installDriver(name, info, signal);
         // Only a driver whose node is known to the cluster may be used.
         drivers.set(name, { endpoint, highestVersion });
@@ -71,27 +69,4 @@ export function csiRegistrationHandler(
     },
     deRegisterPlugin,
   };
-}
-
-function nodeGetInfo(
-  env: RuntimeEnv & { readonly connector: CsiConnector },
-  endpoint: string,
-  signal: AbortSignal,
-): Promise<DriverInfo> {
-  return withDeadline(env.clock, nodeGetInfoTimeoutMs, signal, async (callSignal) => {
-    const connection = env.connector.connect(endpoint);
-    try {
-      const answer = await connection.node.nodeGetInfo(
-        {},
-        { signal: callSignal, timeoutMs: nodeGetInfoTimeoutMs },
-      );
-      return {
-        nodeID: answer.nodeId,
-        maxVolumes: answer.maxVolumesPerNode,
-        topology: { ...answer.accessibleTopology?.segments },
-      };
-    } finally {
-      connection.close();
-    }
-  });
 }

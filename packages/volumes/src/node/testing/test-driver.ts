@@ -34,6 +34,8 @@ export interface TestDriver {
   readonly lastMount: Record<string, { readonly group: string; readonly flags: readonly string[] }>;
   /** The access mode that each call last said. */
   readonly lastAccessMode: Record<string, VolumeCapability_AccessMode_Mode | undefined>;
+  /** What NodeGetInfo says of the volumes that the node can have. */
+  maxVolumes: bigint;
   /** Where the last NodeGetVolumeStats was to look. */
   lastStats: { readonly volumePath: string; readonly stagingPath: string } | undefined;
   /** What NodeGetVolumeStats says of a volume's condition. */
@@ -67,6 +69,7 @@ export function testDriver(host: Host, options: TestDriverOptions = {}): TestDri
     lastStats: undefined,
     lastMount: {},
     lastAccessMode: {},
+    maxVolumes: 25n,
     condition: undefined,
     device: "",
     before: () => {},
@@ -90,7 +93,7 @@ export function testDriver(host: Host, options: TestDriverOptions = {}): TestDri
           await driver.before("NodeGetInfo", "");
           return {
             nodeId: options.nodeID ?? "i-1",
-            maxVolumesPerNode: 25n,
+            maxVolumesPerNode: driver.maxVolumes,
             accessibleTopology: {
               segments: { "topology.ebs.csi.aws.com/zone": options.zone ?? "us-east-1a" },
             },
