@@ -32,14 +32,9 @@ describe.skipIf(!mayMount())("a pod", () => {
   async function run(
     name: string,
     script: string,
-    options: {
-      mountPath?: string;
-      readOnly?: boolean;
-      restartPolicy?: PodSpec["restartPolicy"];
-      securityContext?: PodSpec["securityContext"];
-    } = {},
+    options: { mountPath?: string; readOnly?: boolean; restartPolicy?: PodSpec["restartPolicy"] } = {},
   ): Promise<void> {
-    const { mountPath, readOnly = false, restartPolicy = "Never", securityContext } = options;
+    const { mountPath, readOnly = false, restartPolicy = "Never" } = options;
     if (mountPath !== undefined) {
       await cluster.kube.create(
         resources.persistentVolumeClaims,
@@ -62,7 +57,6 @@ describe.skipIf(!mayMount())("a pod", () => {
         metadata: { name, namespace },
         spec: {
           restartPolicy,
-          ...(securityContext === undefined ? {} : { securityContext }),
           terminationGracePeriodSeconds: 5,
           containers: [
             { name: "main", image: "host", command: ["/bin/sh", "-c", script], volumeMounts: mounts },
@@ -117,17 +111,6 @@ describe.skipIf(!mayMount())("a pod", () => {
     return `${directory}/${file}`;
   }
   const loopDevicesOf = (file: string) => execFileSync("losetup", ["-j", file], { encoding: "utf8" }).trim();
-
-  test("runs as the user that its spec names, which may write to a volume of its group", async () => {
-    const securityContext = { runAsUser: 1234, runAsGroup: 1235, fsGroup: 1236, supplementalGroups: [1237] };
-    const script = "id -u; id -g; id -G; echo written > /data/file && ls -ln /data/file; echo done";
-    await run("other-user", script, { mountPath: "/data", securityContext });
-    await says("other-user", "done");
-    const [user, group, groups, file] = (await log("other-user")).split("\n");
-    expect([user, group, groups]).toEqual(["1234", "1235", "1235 1236 1237"]);
-    expect(file).toMatch(/^-rw\S+ 1 1234 1236 /);
-    await end("other-user");
-  });
 
   test("sees its volume at its mount path, in a root of its own", async () => {
     const mountPath = "/longshore-pods-test/data";

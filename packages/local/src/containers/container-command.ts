@@ -1,6 +1,6 @@
 /** What a container, and a program beside it, is started with. Real form. */
 import { constants, userInfo } from "node:os";
-import { type ContainerConfig, type ContainerUser, expandVariables, mountVariable } from "./pod-runtime.ts";
+import { type ContainerConfig, expandVariables, mountVariable } from "./pod-runtime.ts";
 
 /** The environment of the container. @param isolated it has a root of its own, with its volumes at their mount paths */
 export function environmentOf(config: ContainerConfig, isolated: boolean): Record<string, string> {
@@ -19,13 +19,6 @@ export function environmentOf(config: ContainerConfig, isolated: boolean): Recor
 /** Program and arguments of the container, with the values of variables. */
 export function argvOf(config: ContainerConfig, env: Readonly<Record<string, string>>): string[] {
   return config.argv.map((part) => expandVariables(part, env));
-}
-
-/** The command as the user; it is root that starts it. */
-export function asUser(user: ContainerUser | undefined, command: readonly string[]): string[] {
-  if (user === undefined) return [...command];
-  const groups = user.groups.length === 0 ? "--clear-groups" : `--groups=${user.groups.join(",")}`;
-  return ["setpriv", `--reuid=${user.uid}`, `--regid=${user.gid}`, groups, "--", ...command];
 }
 
 /** The exit code of a program that a signal has ended: 128 and its number, as shells report it. */

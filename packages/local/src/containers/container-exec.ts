@@ -1,7 +1,7 @@
 /** Programs beside a container: in its mount namespace and root, with its environment. Real form. */
 import { spawn } from "node:child_process";
 import type { ProcessIdentity } from "../programs/process-identity.ts";
-import { asUser, environmentOf, exitCodeOfSignal } from "./container-command.ts";
+import { environmentOf, exitCodeOfSignal } from "./container-command.ts";
 import type { ExecProcess, ExecRequest } from "./pod-runtime.ts";
 import type { ShimFile } from "./pod-shim.ts";
 import { spawnOnTerminal } from "./terminal.ts";
@@ -21,8 +21,7 @@ export function startExec(
   { argv, signal, tty }: ExecRequest,
   terminal: string,
 ): ExecProcess {
-  const ofUser = asUser(config.user, argv);
-  const inside = config.workingDir === undefined ? ofUser : ["env", "-C", config.workingDir, ...ofUser];
+  const inside = config.workingDir === undefined ? argv : ["env", "-C", config.workingDir, ...argv];
   const enter = ["nsenter", `--mount=/proc/${container.pid}/ns/mnt`];
   const root = `/proc/${container.pid}/root`;
   // Of the machine's directories not even the current one is left.

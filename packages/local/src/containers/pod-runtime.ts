@@ -19,13 +19,6 @@ export interface SandboxMount {
   readonly isDevice?: true;
 }
 
-/** A user by its ids; `groups` are those beside the main one. */
-export interface ContainerUser {
-  readonly uid: number;
-  readonly gid: number;
-  readonly groups: readonly number[];
-}
-
 /** One run of a container, ready to start. */
 export interface ContainerConfig {
   readonly podUID: string;
@@ -39,8 +32,6 @@ export interface ContainerConfig {
   /** Program and arguments; `$(NAME)` in them is replaced from the environment. */
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** The user that it runs as; left out: the one of the node. */
-  readonly user?: ContainerUser;
   /** Directory that the program starts in; default `/`. Made where it is missing. */
   readonly workingDir?: string;
   readonly mounts: readonly SandboxMount[];

@@ -28,7 +28,7 @@ import type { Readable } from "node:stream";
 import { backoffMs, invariant, systemClock } from "@longshore/runtime/basics";
 import { writeFileAtomicSync } from "../programs/atomic-file.ts";
 import { identifyProcess } from "../programs/process-identity.ts";
-import { argvOf, asUser, environmentOf, exitCodeOfSignal } from "./container-command.ts";
+import { argvOf, environmentOf, exitCodeOfSignal } from "./container-command.ts";
 import { feedContainer, inputName, makeContainerInput } from "./container-input.ts";
 import { createOutputStamper, type LogStream, stampedLine } from "./log-line.ts";
 import { pathInRoot } from "./path-in-root.ts";
@@ -121,7 +121,7 @@ async function main(sandboxFile: string): Promise<void> {
     }
     if (isolated) {
       root = buildRoot(podDir, config);
-      command = ["chroot", root, ...inDirectory(root, config.workingDir, asUser(config.user, command))];
+      command = ["chroot", root, ...inDirectory(root, config.workingDir, command)];
     }
   } catch (error) {
     say(log, `cannot make the container's root or input: ${error instanceof Error ? error.message : error}`);

@@ -40,7 +40,6 @@ export function containerConfigOf(
     quickRestarts,
     argv,
     env,
-    ...userOf(pod, container, field),
     ...(workingDir === undefined || workingDir === "" ? {} : { workingDir }),
     ...(terminationMessagePath === undefined ? {} : { terminationMessagePath }),
     ...(container.stdin === true ? { stdin: container.stdinOnce === true ? "once" : "kept" } : {}),
@@ -59,26 +58,6 @@ function fieldOf({ spec }: Pod, { name }: Container): string {
   const init = spec?.initContainers?.findIndex((one) => one.name === name) ?? -1;
   if (init >= 0) return `spec.initContainers[${init}]`;
   return `spec.containers[${spec?.containers.findIndex((one) => one.name === name)}]`;
-}
-
-/**
- * The user that the container is to run as. Without `runAsUser` it is the node's, as images that name no user have root.
- * Source: core/v1 SecurityContext; kubernetes pkg/securitycontext, whose words those of `runAsNonRoot` are.
- */
-function userOf({ spec }: Pod, container: Container, field: string): Pick<ContainerConfig, "user"> {
-  const { fsGroup, supplementalGroups = [] } = spec?.securityContext ?? {};
-  const asked = { ...spec?.securityContext, ...container.securityContext };
-  const { runAsUser: uid, runAsGroup: gid = 0, runAsNonRoot } = asked;
-  if (runAsNonRoot === true && (uid === undefined || uid === 0)) {
-    const why =
-      uid === 0
-        ? "container's runAsUser breaks non-root policy"
-        : "container has runAsNonRoot and image will run as root";
-    throw new PodSpecError(`${field}.securityContext: ${why}: set runAsUser`);
-  }
-  if (uid === undefined) return {};
-  const groups = [...new Set([...(fsGroup === undefined ? [] : [fsGroup]), ...supplementalGroups])];
-  return { user: { uid, gid, groups } };
 }
 
 function checkPath(path: string, field: string): void {

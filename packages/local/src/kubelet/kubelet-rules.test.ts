@@ -88,13 +88,6 @@ describe("containerConfigOf", () => {
     const pod = aPod({ volumeMounts: [{ name: "data", mountPath: "/data", ...mount }] });
     expect(configOf(pod).mounts[0]?.subPath).toBe(subPath);
   });
-  it("has the user and the groups of its own context over those of the pod", () => {
-    const pod = aPod({ securityContext: { runAsUser: 1000 } });
-    const context = { runAsUser: 5, runAsGroup: 6, fsGroup: 7, supplementalGroups: [8, 7] };
-    const inContext = { ...pod, spec: { ...pod.spec, securityContext: context } } as typeof pod;
-    expect(configOf(inContext).user).toEqual({ uid: 1000, gid: 6, groups: [7, 8] });
-    expect(configOf(aPod({})).user).toBeUndefined();
-  });
   for (const [what, spec] of [
     ["a device path that climbs out", { volumeDevices: [{ name: "data", devicePath: "/dev/../etc/x" }] }],
     ["a volume that is not mapped", { volumeDevices: [{ name: "other", devicePath: "/dev/x" }] }],
@@ -109,8 +102,6 @@ describe("containerConfigOf", () => {
     ["a volume that is not mounted", { volumeMounts: [{ name: "other", mountPath: "/data" }] }],
     ["a container without a command", { command: [] }],
     ["a working directory that climbs out", { workingDir: "/a/.." }],
-    ["root where none is wanted", { securityContext: { runAsNonRoot: true } }],
-    ["a user that breaks that", { securityContext: { runAsNonRoot: true, runAsUser: 0 } }],
     ["a relative path of the last message", { terminationMessagePath: "dev/log" }],
   ] as const) {
     it(`refuses ${what}, naming the field`, () => {

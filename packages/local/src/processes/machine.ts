@@ -11,16 +11,7 @@ import { childEnvironment } from "../programs/child-environment.ts";
 const run = promisify(execFile);
 
 /** The programs that a node with real volumes runs. */
-const mountingPrograms = [
-  "mount",
-  "umount",
-  "losetup",
-  "fallocate",
-  "mkfs.ext4",
-  "blkid",
-  "chroot",
-  "setpriv",
-];
+const mountingPrograms = ["mount", "umount", "losetup", "fallocate", "mkfs.ext4", "blkid", "chroot"];
 
 /**
  * True when this process may mount: root on Linux, with the right to a mount namespace (a container's
