@@ -64,6 +64,18 @@ describe.each([
   });
 });
 
+test("a shared volume can be used on each node: the driver names no topology", async () => {
+  const csiHub = inProcessCsi(env);
+  const host = new SimulatedHost();
+  await host.makeDirectory("/d");
+  await csiHub.serve("/csi.sock", directoryDriver({ ...own, host, dir: "/d", shared: true }));
+  const driver = csiHub.connect("/csi.sock");
+  const call = { signal: new AbortController().signal, timeoutMs: 10_000 };
+  const { capabilities } = await driver.identity.getPluginCapabilities({}, call);
+  expect(capabilities).toHaveLength(1);
+  expect((await driver.node.nodeGetInfo({}, call)).accessibleTopology).toBeUndefined();
+});
+
 test("a volume that a crash left half made is made by the repeat, and gone when it is deleted", async () => {
   for (let at = 1; ; at++) {
     let writes = 0;

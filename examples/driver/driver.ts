@@ -19,6 +19,8 @@ export interface DirectoryDriverOptions {
   readonly dir: string;
   readonly name: string;
   readonly nodeId: string;
+  /** Every node sees `dir`: a volume can be used on each. */
+  readonly shared?: boolean;
 }
 
 interface Volume {
@@ -34,8 +36,14 @@ const { SINGLE_NODE_WRITER, SINGLE_NODE_READER_ONLY } = csi.VolumeCapability_Acc
 const fail = (code: csi.GrpcCode, message: string) => new csi.CsiStatusError(code, message);
 
 /** The services of the driver. */
-export function directoryDriver({ host, dir, name, nodeId }: DirectoryDriverOptions): csi.CsiServices {
-  const topology = { segments: { [`topology.${name}/node`]: nodeId } };
+export function directoryDriver({
+  host,
+  dir,
+  name,
+  nodeId,
+  shared,
+}: DirectoryDriverOptions): csi.CsiServices {
+  const topology = shared ? undefined : { segments: { [`topology.${name}/node`]: nodeId } };
   const lock = new KeyedLock();
   const fileOf = (id: string) => `${dir}/${id}/volume.json`;
   const dataOf = (id: string) => `${dir}/${id}/data`;
@@ -73,9 +81,11 @@ export function directoryDriver({ host, dir, name, nodeId }: DirectoryDriverOpti
     identity: {
       getPluginInfo: async () => ({ name, vendorVersion: "1.0.0" }),
       getPluginCapabilities: async () => ({
-        capabilities: [CONTROLLER_SERVICE, VOLUME_ACCESSIBILITY_CONSTRAINTS].map((type) => {
-          return { type: { case: "service" as const, value: { type } } };
-        }),
+        capabilities: [CONTROLLER_SERVICE, ...(topology ? [VOLUME_ACCESSIBILITY_CONSTRAINTS] : [])].map(
+          (type) => {
+            return { type: { case: "service" as const, value: { type } } };
+          },
+        ),
       }),
       probe: async () => ({ ready: true }),
     },
@@ -97,7 +107,7 @@ export function directoryDriver({ host, dir, name, nodeId }: DirectoryDriverOpti
         }
         const { requisite = [], preferred = [] } = request.accessibilityRequirements ?? {};
         const wanted = requisite.length > 0 ? requisite : preferred;
-        const isHere = wanted.some(({ segments }) => segments[`topology.${name}/node`] === nodeId);
+        const isHere = shared || wanted.some(({ segments }) => segments[`topology.${name}/node`] === nodeId);
         if (wanted.length > 0 && !isHere) {
           throw fail("RESOURCE_EXHAUSTED", `volumes are made on ${nodeId}, which is not asked for`);
         }
@@ -115,8 +125,8 @@ export function directoryDriver({ host, dir, name, nodeId }: DirectoryDriverOpti
         if (present === undefined)
           await store(id, { name: request.name, capacityBytes, parameters, targets: [] });
         await host.makeDirectory(dataOf(id), 0o777);
-        const volume = { volumeId: id, capacityBytes: BigInt(capacityBytes), accessibleTopology: [topology] };
-        return { volume };
+        const accessibleTopology = topology ? [topology] : [];
+        return { volume: { volumeId: id, capacityBytes: BigInt(capacityBytes), accessibleTopology } };
       }),
 
       deleteVolume: rpc(csi.DeleteVolumeRequestSchema, ["volume_id"], async ({ volumeId }) => {
@@ -143,7 +153,7 @@ export function directoryDriver({ host, dir, name, nodeId }: DirectoryDriverOpti
 
     node: {
       nodeGetCapabilities: async () => ({}),
-      nodeGetInfo: async () => ({ nodeId, accessibleTopology: topology }),
+      nodeGetInfo: async () => ({ nodeId, ...(topology && { accessibleTopology: topology }) }),
 
       nodePublishVolume: rpc(
         csi.NodePublishVolumeRequestSchema,
@@ -156,8 +166,7 @@ export function directoryDriver({ host, dir, name, nodeId }: DirectoryDriverOpti
           const present = (await host.listMounts(target)).find((mount) => mount.target === target);
           if (present?.source === dataOf(volumeId) && present.readOnly === readOnly) return {};
           if (present !== undefined) throw fail("ALREADY_EXISTS", `${target} has something else mounted`);
-          const targets = [...new Set([...volume.targets, target])];
-          await store(volumeId, { ...volume, targets });
+          await store(volumeId, { ...volume, targets: [...new Set([...volume.targets, target])] });
           await host.makeDirectory(target, 0o750);
           await host.bindMount(dataOf(volumeId), target, { readOnly });
           return {};

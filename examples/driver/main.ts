@@ -1,4 +1,7 @@
-/** Serves the driver at `$CSI_ENDPOINT`, with volumes in `$VOLUMES_DIR`, as the node `$NODE_NAME`. */
+/**
+ * Serves the driver at `$CSI_ENDPOINT`, with volumes in `$VOLUMES_DIR`, as the node `$NODE_NAME`. `SHARED=1`: each node has that directory.
+ * `$DRIVER_NAME` gives it another name, as `longshore driver qualify` asks for.
+ */
 import { mkdirSync, realpathSync } from "node:fs";
 import { grpcListener } from "@longshore/csi";
 import { createLogger, kernelHost, unprivilegedHost } from "@longshore/runtime";
@@ -8,6 +11,8 @@ const {
   CSI_ENDPOINT = "unix:///csi/csi.sock",
   VOLUMES_DIR = "/var/lib/kubelet/directories",
   NODE_NAME = "node-1",
+  DRIVER_NAME = "directories.example.com",
+  SHARED,
 } = process.env;
 mkdirSync(VOLUMES_DIR, { recursive: true, mode: 0o700 });
 // Without root, links stand in for mounts: enough to try it out.
@@ -18,8 +23,9 @@ const server = await grpcListener({ logger }).serve(
   directoryDriver({
     host,
     dir: realpathSync(VOLUMES_DIR),
-    name: "directories.example.com",
+    name: DRIVER_NAME,
     nodeId: NODE_NAME,
+    shared: SHARED === "1",
   }),
 );
 logger.info("serving", { endpoint: server.endpoint });

@@ -1,5 +1,6 @@
 /** The operator on an API server in its own process, under a clock that the test moves. */
 import { createApiServer, memoryStore } from "@longshore/apiserver";
+import { yamlText } from "@longshore/deployment";
 import { type KubeClient, type KubeEnv, resources } from "@longshore/kube";
 import { noMeter, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -95,3 +96,21 @@ test("a workspace that changes while no operator runs is reconciled by the next 
 test("a size that is none is refused by the server", async () => {
   await expect(kube.create(workspaces, aWorkspace("large"), { signal })).rejects.toThrow(/spec.size/);
 });
+
+const shipped = { apiVersion: "example.longshore.dev/v1", kind: "Workspace", ...aWorkspace("1Gi") };
+const definition = {
+  apiVersion: "apiextensions.k8s.io/v1",
+  kind: "CustomResourceDefinition",
+  ...workspaceDefinition,
+};
+
+test.each([
+  ["crd.yaml", definition],
+  ["workspace.yaml", shipped],
+])(
+  "%s is what TypeScript says (npx vitest run examples/operator --update regenerates it)",
+  async (file, object) => {
+    const text = `# kubectl apply -f examples/operator/${file}\n${yamlText(object)}`;
+    await expect(text).toMatchFileSnapshot(file);
+  },
+);

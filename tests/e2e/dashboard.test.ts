@@ -84,7 +84,28 @@ describe.skipIf(!hasBrowser)("the dashboard in a browser", () => {
     const row = page.getByRole("row", { name: /default\/data-writer-0/ });
     expect(await row.textContent()).toContain("aws://us-east-1a/vol-0a1b2c3d4e5f60000");
     expect(await row.textContent()).toContain("node-1 · in-tree");
+    expect(await row.textContent()).toMatch(/1Gi[\s\S]*writer-0/);
+    const clipped = await page.evaluate(() =>
+      [...document.querySelectorAll(".scroll")]
+        .filter((box) => box.scrollWidth > box.clientWidth)
+        .map(({ id }) => id),
+    );
+    expect(clipped).toEqual([]);
     await shoot("light.png");
+  });
+
+  test("shows what the filter asks for, by the keyboard alone, and keeps to it when the cluster changes", async () => {
+    await page.keyboard.press("/");
+    await page.keyboard.type("writer-0 node-1");
+    await expect.poll(() => page.locator("article:visible").count()).toBe(1);
+    expect(await page.locator("#volumes tbody tr:visible").count()).toBe(1);
+    expect(await page.locator("#filter-count").textContent()).toMatch(/^\d+ of \d+ match$/);
+    await anEvent(kube, "unrelated", "Normal", "nothing that is looked for");
+    await page.getByText("nothing that is looked for").waitFor({ state: "attached" });
+    await expect.poll(() => page.getByText("nothing that is looked for").isVisible()).toBe(false);
+    await page.keyboard.press("Escape");
+    await expect.poll(() => page.locator("article:visible").count()).toBe(3);
+    await page.getByText("nothing that is looked for").waitFor();
   });
 
   test("follows a crossing without being loaded again", async () => {

@@ -17,6 +17,7 @@ export {
   CleanupError,
   ConformanceInterruptedError,
   type ConformanceReport,
+  goneSince,
   isConformant,
   runConformance,
 } from "./run-conformance.ts";

@@ -8,6 +8,7 @@ import {
   ConformanceInterruptedError,
   conformanceChecks,
   DriverUnreachableError,
+  goneSince,
   groupOf,
   isConformant,
   junitOf,
@@ -168,11 +169,46 @@ test("a driver that dies fails one check, skips the rest with the reason, and sa
   expect(failed[0]?.message).toBe(
     "the driver did not answer ControllerPublishVolume: the connection was lost (it is gone)",
   );
-  const after = report.results.slice(report.results.findIndex(({ outcome }) => outcome === "failed") + 1);
+  const after = report.results
+    .slice(report.results.findIndex(({ outcome }) => outcome === "failed") + 1)
+    .filter(({ id }) => groupOf(id) !== "protocol");
   expect(new Set(after.map(({ message }) => message))).toEqual(
     new Set([`the driver has been gone since ${failed[0]?.id}`]),
   );
   expect(isConformant(report)).toBe(false);
+});
+
+test("what a CO never sends comes last, so that a driver that dies of it has been looked at in all else", async () => {
+  const world = await fakeWorld({
+    fault: (services) => ({
+      ...services,
+      controller: {
+        ...services.controller,
+        async listVolumes(request, signal) {
+          if (request.maxEntries >= 0)
+            return (await services.controller?.listVolumes?.(request, signal)) ?? {};
+          world.csi.crash(socket);
+          throw new Error("unreached");
+        },
+      },
+    }),
+  });
+  const { restartDriver: _, ...options } = world.options;
+  const { results } = await world.clock.run(runConformance(world.env, options, never));
+  const failed = results.findIndex(({ outcome }) => outcome === "failed");
+  expect(results[failed]?.id).toBe("controller.list-volumes.negative-max-entries");
+  const lost = results.filter(({ message = "" }) => message.startsWith(goneSince));
+  expect(lost.length).toBeLessThan(4);
+  expect(results.filter(({ id }) => groupOf(id) === "protocol").map(({ outcome }) => outcome)).toContain(
+    "passed",
+  );
+});
+
+test("a plugin that expands OFFLINE only has its volumes expanded before they are published", async () => {
+  const world = await fakeWorld({ without: ["VOLUME_EXPANSION_ONLINE"] });
+  const ids = ["node.expand-volume.works", "node.expand-volume.idempotent"];
+  const { results } = await runIn(world, { select: (id) => ids.includes(id) });
+  expect(results.map(({ id, outcome }) => [id, outcome])).toEqual(ids.map((id) => [id, "passed"]));
 });
 
 test("a driver that crashes on one call is restarted, and the run goes on", async () => {

@@ -11,7 +11,7 @@ import { errorChain, foreignText, HostError, withDeadline } from "@longshore/run
 import type { Check } from "./check.ts";
 import { CheckContext, restarted } from "./check-context.ts";
 import type { CallRecord, CheckResult } from "./check-result.ts";
-import { CheckSkipped } from "./check-result.ts";
+import { CheckSkipped, groupOf } from "./check-result.ts";
 import { checks as allChecks } from "./checks/index.ts";
 import { verbOf } from "./checks/verbs.ts";
 import { type ConformanceClients, conformanceClients } from "./conformance-clients.ts";
@@ -70,6 +70,9 @@ export class ConformanceInterruptedError extends Error {
 export class CleanupError extends Error {
   override readonly name = "CleanupError";
 }
+
+/** How the reason begins for which checks are skipped once the driver is gone; the check that lost it follows. */
+export const goneSince = "the driver has been gone since ";
 
 /** Calls of a failed check that are reported: the last ones, which are closest to the failure. */
 const callsMax = 20;
@@ -198,7 +201,9 @@ export class ConformanceSession {
   }
 
   #reasonToSkip(check: Check): string | undefined {
-    if (this.#goneSince !== undefined) return `the driver has been gone since ${this.#goneSince}`;
+    // Those over all answers need no driver any more.
+    if (this.#goneSince !== undefined && groupOf(check.id) !== "protocol")
+      return `${goneSince}${this.#goneSince}`;
     for (const need of check.needs ?? []) {
       const reason = need(this.target);
       if (reason !== undefined) return reason;

@@ -156,6 +156,27 @@ test.each([
   expect(stateOf({ attachments: [aVolumeAttachment("csi-1", parts)] }).attachments[0]?.phase).toBe(phase);
 });
 
+test("a volume has its size, and the pods that use its claim, those of generic ephemeral volumes among them", () => {
+  const uses = (claimName: string): Partial<Pod> => ({
+    spec: { containers: [], volumes: [{ name: "v", persistentVolumeClaim: { claimName } }] },
+  });
+  const ephemeral: Partial<Pod> = {
+    spec: { containers: [], volumes: [{ name: "pv", ephemeral: { volumeClaimTemplate: { spec: {} } } }] },
+  };
+  const volume = anEbsVolume("pv", "vol-1");
+  const pods = [
+    aPod("b", uses("data-pv")),
+    aPod("a", uses("data-pv")),
+    aPod("data", ephemeral),
+    aPod("ended", { ...uses("data-pv"), status: { phase: "Succeeded" } }),
+    aPod("other", uses("other")),
+  ];
+  const volumes = [{ ...volume, spec: { ...volume.spec, capacity: { storage: "8Gi" } } }];
+  expect(stateOf({ volumes, pods }).volumes).toMatchObject([
+    { size: "8Gi", pods: ["default/a", "default/b", "default/data"] },
+  ]);
+});
+
 test("pods stand at their node, or among those that wait for one", () => {
   const state = stateOf({
     nodes: [aNode("node-1")],

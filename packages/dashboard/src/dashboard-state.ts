@@ -13,7 +13,13 @@ import {
   type PodState,
   type StaleSource,
 } from "./state.ts";
-import { type KnownVolume, knownVolumesOf, nodeVolumeOf, volumeStateOf } from "./volume-state.ts";
+import {
+  type KnownVolume,
+  knownVolumesOf,
+  nodeVolumeOf,
+  podsOfClaims,
+  volumeStateOf,
+} from "./volume-state.ts";
 
 /** What the picture is made from. */
 export interface DashboardObjects {
@@ -38,6 +44,7 @@ export interface DashboardFacts {
 /** The picture; the same objects in any order give the same one. */
 export function dashboardStateOf(objects: DashboardObjects, facts: DashboardFacts): DashboardState {
   const known = knownVolumesOf(objects.volumes);
+  const seen = { ...objects, podsOfClaims: podsOfClaims(byName(objects.pods)) };
   const nodes = byName(objects.nodes).slice(0, listMax);
   return {
     complete: facts.complete,
@@ -49,7 +56,7 @@ export function dashboardStateOf(objects: DashboardObjects, facts: DashboardFact
       .filter((pod) => pod.spec?.nodeName === undefined)
       .slice(0, listMax)
       .map(podStateOf),
-    volumes: known.slice(0, listMax).map((volume) => volumeStateOf(volume, objects)),
+    volumes: known.slice(0, listMax).map((volume) => volumeStateOf(volume, seen)),
     attachments: byName(objects.attachments).slice(0, listMax).map(attachmentStateOf),
     events: eventStatesOf(objects.events),
     totals: {

@@ -106,6 +106,10 @@ export interface VolumeState {
   /** `namespace/name`; empty for none. */
   readonly claim: string;
   readonly phase: string;
+  /** Of the PersistentVolume (`spec.capacity`), as a quantity; empty when it says none. */
+  readonly size: string;
+  /** `namespace/name` of the pods that use its claim. */
+  readonly pods: readonly string[];
   readonly form: "in-tree" | "csi" | "other";
   /** In-tree plugin or driver; empty for other forms. */
   readonly owner: string;

@@ -1,5 +1,5 @@
 /** Volumes of the picture: their two names, and by which path each is attached where. */
-import type { Node, PersistentVolume, Stored, VolumeAttachment } from "@longshore/kube";
+import type { Node, PersistentVolume, Pod, Stored, VolumeAttachment } from "@longshore/kube";
 import { type VolumeForm, volumeFormOf } from "@longshore/migration";
 import type { AttachPath, NodeVolumeState, VolumeState } from "./state.ts";
 
@@ -36,6 +36,8 @@ export function volumeStateOf(
   seen: {
     readonly nodes: readonly Stored<Node>[];
     readonly attachments: readonly Stored<VolumeAttachment>[];
+    /** Names of the pods that use each claim, by the claim's name with its namespace. */
+    readonly podsOfClaims: ReadonlyMap<string, readonly string[]>;
   },
 ): VolumeState {
   const attachedTo = new Map<string, { readonly node: string; readonly path: AttachPath }>();
@@ -53,12 +55,35 @@ export function volumeStateOf(
     name: pv.metadata.name,
     claim: claimOf(pv),
     phase: pv.status?.phase ?? "Pending",
+    size: pv.spec?.capacity?.storage ?? "",
+    pods: seen.podsOfClaims.get(claimOf(pv)) ?? [],
     form: form.kind,
     owner: form.kind === "in-tree" ? form.plugin : form.kind === "csi" ? form.driver : "",
     handle: form.kind === "other" ? "" : form.handle,
     csiHandle: (form.kind === "in-tree" ? form.csiHandle : undefined) ?? "",
     attachedTo: [...attachedTo].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, where]) => where),
   };
+}
+
+/**
+ * The pods that use each claim, by `namespace/name` of the claim: pods that have ended use none. The claim of a generic ephemeral volume is
+ * called after pod and volume (docs/behaviour/controllers.md).
+ */
+export function podsOfClaims(pods: readonly Stored<Pod>[]): ReadonlyMap<string, readonly string[]> {
+  const found = new Map<string, string[]>();
+  for (const { metadata, spec, status } of pods) {
+    if (status?.phase === "Succeeded" || status?.phase === "Failed") continue;
+    const namespace = metadata.namespace ?? "default";
+    for (const volume of spec?.volumes ?? []) {
+      const claim =
+        volume.persistentVolumeClaim?.claimName ??
+        (volume.ephemeral === undefined ? undefined : `${metadata.name}-${volume.name}`);
+      if (claim === undefined) continue;
+      const key = `${namespace}/${claim}`;
+      found.set(key, [...(found.get(key) ?? []), `${namespace}/${metadata.name}`]);
+    }
+  }
+  return found;
 }
 
 function pathOf(uniqueName: string): AttachPath {

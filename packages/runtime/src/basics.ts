@@ -55,3 +55,4 @@ export {
 } from "./meter/meter.ts";
 export { underUmask } from "./node-umask.ts";
 export { type Random, SeededRandom, systemRandom } from "./random.ts";
+export { shellWord } from "./shell-word.ts";

@@ -1,5 +1,6 @@
 import { createApiServer, memoryStore } from "@longshore/apiserver";
 import { type KubeClient, KubeTransportError, resources, startLeaderElection } from "@longshore/kube";
+import { recordingMeter } from "@longshore/runtime";
 import { virtualEnv } from "@longshore/testing/kube";
 import { expect, test } from "vitest";
 
@@ -249,4 +250,30 @@ test("work that does not end with its term learns how long ago the lease lapsed"
   expect(election.overdueMs()).toBe(0);
   link.isUp = true;
   await env.clock.run(election.stop());
+});
+
+test("the metrics say who leads, and count renewals that had to read the lease", async () => {
+  const { env, kube } = world();
+  const meter = recordingMeter();
+  const options = { name: "test", namespace: "default", identity: "a" };
+  const lead = (term: AbortSignal) =>
+    new Promise<void>((resolve) => term.addEventListener("abort", () => resolve(), { once: true }));
+  const election = startLeaderElection({ ...env, kube, meter }, { ...options, lead });
+  const leads = () => meter.value("leader_election_master_status", { name: "test" });
+  expect(leads()).toBe(0);
+  await env.clock.advance(1000);
+  expect(leads()).toBe(1);
+  expect(meter.value("leader_election_slowpath_total", { name: "test" })).toBe(0);
+  const lease = { name: "test", namespace: "default" };
+  await kube.patch(
+    resources.leases,
+    lease,
+    { type: "merge", body: { metadata: { labels: { a: "b" } } } },
+    { signal },
+  );
+  await env.clock.advance(5000);
+  expect(leads()).toBe(1);
+  expect(meter.value("leader_election_slowpath_total", { name: "test" })).toBe(1);
+  await election.stop();
+  expect(leads()).toBe(0);
 });

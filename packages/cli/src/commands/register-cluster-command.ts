@@ -31,6 +31,7 @@ import {
   FeatureGateError,
   featureGates,
   parseFeatureGates,
+  shellWord,
   systemClock,
   withDeadline,
 } from "@longshore/runtime";
@@ -287,7 +288,7 @@ async function run(
   }).finally(() => progress.clear());
   const count = cluster.config.nodes.length;
   progress.line(`cluster of ${count} nodes is up after ${seconds(env.clock.monotonicMs() - startMs)}`);
-  process.stdout.write(`export KUBECONFIG=${cluster.layout.kubeconfig}\n`);
+  process.stdout.write(`export KUBECONFIG=${shellWord(cluster.layout.kubeconfig)}\n`);
   await untilAborted(signal);
   progress.line("stopping the cluster");
   await cluster.stop();
@@ -324,7 +325,7 @@ function ownDriverOf({
   return { ...own, nodeDeployment };
 }
 
-const dirWords = (dir: string) => (dir === clusterDir(undefined) ? "" : ` --dir ${dir}`);
+const dirWords = (dir: string) => (dir === clusterDir(undefined) ? "" : ` --dir ${shellWord(dir)}`);
 const keptHint = (dir: string) =>
   `the cluster in ${dir} is stopped, all that it holds is kept: start it again with "longshore cluster start${dirWords(dir)}", delete it with "longshore cluster down${dirWords(dir)}"`;
 
@@ -384,7 +385,7 @@ async function runDetached(
   child.stdout.destroy();
   child.stderr.destroy();
   child.unref();
-  process.stdout.write(`export KUBECONFIG=${dir}/kubeconfig\n`);
+  process.stdout.write(`export KUBECONFIG=${shellWord(`${dir}/kubeconfig`)}\n`);
 }
 
 async function stop(flags: DirFlag, signal: AbortSignal): Promise<void> {

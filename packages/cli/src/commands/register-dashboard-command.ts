@@ -2,7 +2,7 @@
 import { startDashboard } from "@longshore/dashboard";
 import { resources } from "@longshore/kube";
 import { currentCrossing, openCluster, readCrossingStatuses } from "@longshore/local";
-import { withDeadline } from "@longshore/runtime";
+import { shellWord, withDeadline } from "@longshore/runtime";
 import type { Command } from "commander";
 import { absolute, clusterDir, commandEnv, defaultClusterDir } from "../environment.ts";
 import { interruptible, untilAborted } from "../exit.ts";
@@ -38,9 +38,12 @@ async function dashboard(flags: DashboardFlags, signal: AbortSignal): Promise<vo
       kube.list(resources.nodes, { limit: 1, signal: deadline }),
     ).catch((cause) => {
       if (signal.aborted) throw cause;
-      throw new Error(`the cluster in ${dir} does not answer: see "longshore cluster status --dir ${dir}"`, {
-        cause,
-      });
+      throw new Error(
+        `the cluster in ${dir} does not answer: see "longshore cluster status --dir ${shellWord(dir)}"`,
+        {
+          cause,
+        },
+      );
     });
     const journals =
       flags.journal === undefined ? config.plugins.map(layout.journalFile) : [absolute(flags.journal)];

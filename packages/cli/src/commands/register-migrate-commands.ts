@@ -15,7 +15,7 @@ import {
   readJournal,
   runCrossing,
 } from "@longshore/migration";
-import { withDeadline } from "@longshore/runtime";
+import { shellWord, withDeadline } from "@longshore/runtime";
 import type { Command } from "commander";
 import { absolute, clusterDir, commandEnv } from "../environment.ts";
 import { exitCodes, interruptible, UsageError } from "../exit.ts";
@@ -196,7 +196,7 @@ async function whatIsLeft(
     ...(flags.force === true ? ["--force"] : []),
   ];
   const plugins = flags.plugin.flatMap((name) => ["--plugin", name]);
-  const command = (verb: string) => ["longshore", verb, ...plugins, ...place].join(" ");
+  const command = (verb: string) => ["longshore", verb, ...plugins, ...place].map(shellWord).join(" ");
   return {
     seen,
     journalFile,

@@ -55,11 +55,17 @@ const declared: readonly Check[] = [
   ...nodeDataChecks,
   ...secretChecks("node"),
   ...snapshotMetadataChecks,
-  ...protocolChecks,
 ];
 
-/** Every check; one that others build on comes before them. */
-export const checks: readonly Check[] = inOrder(declared);
+/** What a CO never sends has ended drivers: these come last, so that a driver that dies of one has been looked at in all else. */
+const isRisky = ({ id }: Check) => id.includes(".negative-");
+
+/** Every check; one that others build on comes before them, and those that only look at all answers come at the end. */
+export const checks: readonly Check[] = inOrder([
+  ...declared.filter((check) => !isRisky(check)),
+  ...declared.filter(isRisky),
+  ...protocolChecks,
+]);
 
 /** The same order, but for what must come after others that are declared below it. */
 function inOrder(all: readonly Check[]): readonly Check[] {

@@ -1,9 +1,17 @@
 /** NodeGetVolumeStats and NodeExpandVolume. */
 import { VolumeUsage_Unit as Unit } from "@longshore/csi";
-import type { Check } from "../check.ts";
+import type { Check, Need } from "../check.ts";
 import type { CheckContext } from "../check-context.ts";
 import { must, mustAnswer } from "../expect.ts";
-import { makePublishedVolume, type PublishedVolume } from "../fixtures.ts";
+import {
+  capabilityOf,
+  makePublishedVolume,
+  makeUsable,
+  makeVolume,
+  type PublishedVolume,
+  publish,
+  stage,
+} from "../fixtures.ts";
 import { canUseVolumes, controllerCan, nodeCan, pluginCan } from "../needs.ts";
 import { refusals } from "./refusals.ts";
 
@@ -140,24 +148,43 @@ function expand(context: CheckContext, volume: PublishedVolume) {
   });
 }
 
-/** A published volume that the controller has expanded, where it has to. */
+/**
+ * A published volume that the controller has expanded, where it has to: while it is published, or before that where the plugin expands
+ * OFFLINE only (docs/behaviour/csi-spec-notes.md).
+ */
 async function expandable(context: CheckContext): Promise<PublishedVolume> {
-  const volume = await makePublishedVolume(context);
-  if (!context.target.controller.has("EXPAND_VOLUME")) return volume;
-  const { volumeId, capability } = volume;
-  const requiredBytes = context.options.expandSizeBytes;
-  await mustAnswer(
-    "ControllerExpandVolume of a published volume",
-    context.controller.controllerExpandVolume({
-      volumeId,
-      capacityRange: { requiredBytes },
-      volumeCapability: capability,
-    }),
-  );
-  return volume;
+  const { controller, plugin } = context.target;
+  if (!controller.has("EXPAND_VOLUME")) return makePublishedVolume(context);
+  if (plugin.has("VOLUME_EXPANSION_ONLINE")) {
+    const volume = await makePublishedVolume(context);
+    await controllerExpand(context, volume.volumeId, volume.capability, "a published volume");
+    return volume;
+  }
+  const volume = await makeVolume(context);
+  await controllerExpand(context, volume.volumeId, capabilityOf(context), "a volume that is not published");
+  return publish(context, await stage(context, await makeUsable(context, volume)));
 }
 
-const online = [canExpand, canUseVolumes, pluginCan("VOLUME_EXPANSION_ONLINE")];
+async function controllerExpand(
+  context: CheckContext,
+  volumeId: string,
+  volumeCapability: PublishedVolume["capability"],
+  what: string,
+): Promise<void> {
+  const capacityRange = { requiredBytes: context.options.expandSizeBytes };
+  await mustAnswer(
+    `ControllerExpandVolume of ${what}`,
+    context.controller.controllerExpandVolume({ volumeId, capacityRange, volumeCapability }),
+  );
+}
+
+/** The plugin says when volumes are expanded: without that, a call of the node alone means nothing. */
+const saysWhen: Need = ({ plugin }) =>
+  plugin.has("VOLUME_EXPANSION_ONLINE") || plugin.has("VOLUME_EXPANSION_OFFLINE")
+    ? undefined
+    : "the driver declares neither VOLUME_EXPANSION_ONLINE nor VOLUME_EXPANSION_OFFLINE (GetPluginCapabilities)";
+const expands = [canExpand, canUseVolumes, saysWhen];
+const online = [...expands, pluginCan("VOLUME_EXPANSION_ONLINE")];
 
 /** The checks of NodeExpandVolume. */
 export const nodeExpandChecks: readonly Check[] = [
@@ -165,7 +192,7 @@ export const nodeExpandChecks: readonly Check[] = [
     id: "node.expand-volume.works",
     sentence: "NodeExpandVolume of a published volume that the controller has expanded is answered OK",
     spec: "NodeExpandVolume",
-    needs: online,
+    needs: expands,
     after: [...published, "controller.expand-volume.works"],
     async run(context) {
       const { capacityBytes } = await mustAnswer(
@@ -184,7 +211,7 @@ export const nodeExpandChecks: readonly Check[] = [
     id: "node.expand-volume.idempotent",
     sentence: "NodeExpandVolume repeated is answered OK",
     spec: "NodeExpandVolume",
-    needs: online,
+    needs: expands,
     after: expanded,
     async run(context) {
       const volume = await expandable(context);

@@ -84,9 +84,14 @@ function cordonBadge(node: NodeState): HTMLElement | undefined {
 function podBadge(pod: PodState): HTMLElement {
   const tone = pod.phase === "Running" && pod.ready ? "good" : pod.phase === "Failed" ? "bad" : "warn";
   const shown = pod.phase === "Running" && !pod.ready ? "not ready" : pod.phase;
-  const name = pod.name.startsWith("default/") ? pod.name.slice("default/".length) : pod.name;
+  const name = shortName(pod.name);
   const title = pod.claims.length === 0 ? undefined : `claims: ${pod.claims.join(", ")}`;
   return element("span", { class: `badge ${tone}`, title }, `${name} · ${shown}`);
+}
+
+/** The name without the namespace where that is `default`. */
+export function shortName(name: string): string {
+  return name.startsWith("default/") ? name.slice("default/".length) : name;
 }
 
 function volumeMark(volume: NodeVolumeState): HTMLElement {

@@ -2,11 +2,13 @@
 import type { AttachmentState, DashboardState, EventState, VolumeState } from "../state.ts";
 import { crossingRun } from "./crossing-run.ts";
 import { element, keyedChildren } from "./dom.ts";
+import { filterOf } from "./filter.ts";
 import { clockTime } from "./freshness.ts";
-import { nodeCard, path, pendingPods, pluginRow } from "./node-card.ts";
+import { nodeCard, path, pendingPods, pluginRow, shortName } from "./node-card.ts";
 
-/** Returns the function that shows a picture. */
+/** Returns the function that shows a picture. What the reader looks for in the field `filter` stays chosen. */
 export function createRenderer(page: Document): (state: DashboardState) => void {
+  const applyFilter = filterOf(page);
   const place = (id: string): HTMLElement => {
     const found = page.getElementById(id);
     if (found === null) throw new Error(`the page has no element "${id}"`);
@@ -27,6 +29,7 @@ export function createRenderer(page: Document): (state: DashboardState) => void 
     volumes(state.volumes, (volume) => volume.name, state.totals.volumes);
     attachments(state.attachments, (attachment) => attachment.name, state.totals.attachments);
     events(state.events, (event) => event.id, state.events.length);
+    applyFilter();
   };
 }
 
@@ -34,7 +37,7 @@ export function createRenderer(page: Document): (state: DashboardState) => void 
 function tableIn<T>(
   parent: HTMLElement,
   columns: readonly string[],
-  row: (value: T) => HTMLElement,
+  makeRow: (value: T) => HTMLElement,
   whenEmpty: string,
 ) {
   const head = element("tr", {}, ...columns.map((column) => element("th", { scope: "col" }, column)));
@@ -42,7 +45,7 @@ function tableIn<T>(
   const table = element("table", {}, element("thead", {}, head), body);
   const note = element("p", { class: "empty" });
   parent.replaceChildren(table, note);
-  const rows = keyedChildren(body, row);
+  const rows = keyedChildren(body, makeRow);
   return (values: readonly T[], keyOf: (value: T) => string, total: number): void => {
     rows(values.map((value) => ({ key: keyOf(value), value })));
     const omitted = total - values.length;
@@ -52,7 +55,7 @@ function tableIn<T>(
   };
 }
 
-const volumeColumns = ["Claim", "Volume", "Phase", "Written as", "Handle", "Attached"];
+const volumeColumns = ["Claim", "Size", "Phase", "Pods", "Attached", "Written as", "Handle", "Volume"];
 
 function volumeRow(volume: VolumeState): HTMLElement {
   const where = volume.attachedTo.map(({ node, path: by }) => path(by, node));
@@ -61,20 +64,27 @@ function volumeRow(volume: VolumeState): HTMLElement {
     const csi = element("code", {}, volume.csiHandle);
     handles.push(element("div", { class: "quiet" }, "for the driver: ", csi));
   }
-  return element(
-    "tr",
-    {},
+  return row(
+    volumeColumns,
     element("th", { scope: "row" }, volume.claim || "–"),
-    element("td", { class: "nowrap" }, element("code", {}, volume.name)),
-    element("td", {}, volume.phase),
-    element("td", { class: "nowrap" }, volume.form === "other" ? "–" : volume.owner),
-    element("td", { class: "handle" }, ...handles),
-    element(
-      "td",
-      { class: "nowrap" },
-      ...(where.length > 0 ? where : [element("span", { class: "none" }, "–")]),
-    ),
+    element("td", { class: "nowrap" }, volume.size || "–"),
+    element("td", { class: "nowrap" }, volume.phase),
+    element("td", {}, ...listOrNone(volume.pods.map((pod) => element("div", {}, shortName(pod))))),
+    element("td", { class: "nowrap" }, ...listOrNone(where)),
+    element("td", {}, volume.form === "other" ? "–" : volume.owner),
+    element("td", {}, ...handles),
+    element("td", {}, element("code", {}, volume.name)),
   );
+}
+
+/** A row; on a narrow screen each cell stands below the one before, with the name of its column. */
+function row(columns: readonly string[], ...cells: readonly HTMLElement[]): HTMLElement {
+  for (const [index, cell] of cells.entries()) cell.dataset.column = columns[index] ?? "";
+  return element("tr", {}, ...cells);
+}
+
+function listOrNone(items: readonly HTMLElement[]): readonly HTMLElement[] {
+  return items.length > 0 ? items : [element("span", { class: "none" }, "–")];
 }
 
 const attachmentColumns = ["State", "Node", "Driver", "Volume", "Name"];
@@ -83,12 +93,11 @@ const attachmentTone = { attached: "good", attaching: "warn", detaching: "warn",
 function attachmentRow(attachment: AttachmentState): HTMLElement {
   const badge = element("span", { class: `badge ${attachmentTone[attachment.phase]}` }, attachment.phase);
   const error = attachment.error === "" ? undefined : element("div", { class: "problem" }, attachment.error);
-  return element(
-    "tr",
-    {},
+  return row(
+    attachmentColumns,
     element("td", { class: "nowrap" }, badge),
-    element("td", { class: "nowrap" }, attachment.node),
-    element("td", { class: "nowrap" }, attachment.driver),
+    element("td", {}, attachment.node),
+    element("td", {}, attachment.driver),
     element("td", {}, element("code", {}, attachment.volume), error),
     element("td", { class: "quiet" }, element("code", {}, shortened(attachment.name))),
   );
@@ -99,15 +108,14 @@ const eventColumns = ["Time", "Reason", "Object", "Message"];
 function eventRow(event: EventState): HTMLElement {
   const tone = event.type === "Warning" ? "problem" : "";
   const times = event.count > 1 ? element("span", { class: "quiet" }, ` ×${event.count}`) : undefined;
-  return element(
-    "tr",
-    {},
+  return row(
+    eventColumns,
     element(
       "td",
       { class: "nowrap quiet" },
       element("time", { datetime: event.time }, clockTime(event.time)),
     ),
-    element("td", { class: `nowrap ${tone}` }, event.reason, times),
+    element("td", { class: tone }, event.reason, times),
     element("td", {}, event.object),
     element("td", { class: tone }, event.message),
   );

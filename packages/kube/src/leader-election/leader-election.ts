@@ -17,6 +17,7 @@ import {
   abortable,
   type Component,
   errorChain,
+  type Meter,
   TaskGroup,
   type Timer,
   withDeadline,
@@ -94,6 +95,23 @@ const JITTER = 0.2;
 /** Only a renewal of our own can come in between, and there is at most one. */
 const releaseAttemptsMax = 3;
 
+/** Under the names of k8s.io/component-base/metrics/prometheus/clientgo/leaderelection. */
+function electionMetrics(meter: Meter, name: string) {
+  const labels = ["name"];
+  const status = meter.gauge("leader_election_master_status", {
+    help: "Whether this replica leads: 1, or 0 for one that stands by",
+    labels,
+  });
+  const slowPaths = meter.counter("leader_election_slowpath_total", {
+    help: "Renewals that had to read the lease first",
+    labels,
+  });
+  return {
+    leads: (value: boolean) => status.set(value ? 1 : 0, { name }),
+    slowPath: () => slowPaths.add(1, { name }),
+  };
+}
+
 class LeaseElection implements LeaderElection {
   readonly #env: KubeEnv;
   readonly #options: LeaderElectionOptions;
@@ -101,6 +119,7 @@ class LeaseElection implements LeaderElection {
   readonly #renewDeadlineMs: number;
   readonly #retryPeriodMs: number;
   readonly #tasks: TaskGroup;
+  readonly #metrics: { leads(value: boolean): void; slowPath(): void };
   #leading = false;
   /** When the last renewal of the present term began; undefined while `lead` does not run. */
   #renewedMs: number | undefined;
@@ -121,6 +140,8 @@ class LeaseElection implements LeaderElection {
           `(${this.#renewDeadlineMs}), and that above 1.2 × retryPeriodMs (${this.#retryPeriodMs})`,
       );
     }
+    this.#metrics = electionMetrics(env.meter, name);
+    this.#metrics.leads(false);
     this.#tasks = new TaskGroup((error) => env.logger.error("leader election ended", { lease: name, error }));
   }
 
@@ -173,6 +194,7 @@ class LeaseElection implements LeaderElection {
       });
     };
     this.#leading = true;
+    this.#metrics.leads(true);
     leadUntil(acquiredMs);
     logger.info("became leader", { lease: this.#options.name, identity: this.#candidate.identity });
     const work = this.#runLead(term, {
@@ -184,6 +206,7 @@ class LeaseElection implements LeaderElection {
     this.#leading = false;
     await work;
     this.#renewedMs = undefined;
+    this.#metrics.leads(false);
     expiry?.cancel();
     parent.removeEventListener("abort", onParentAbort);
     if (this.#options.releaseOnStop === false && parent.aborted) this.#held = undefined;
@@ -247,6 +270,7 @@ class LeaseElection implements LeaderElection {
       } catch (error) {
         if (!isConflict(error)) throw error;
       }
+      this.#metrics.slowPath();
     }
     const { name, namespace } = this.#candidate;
     const lease = await this.#env.kube.get(resources.leases, { name, namespace }, { signal });

@@ -11,6 +11,8 @@ export interface QueueMetrics {
   waited(ms: number): void;
   /** A pass took this long, in milliseconds. */
   worked(ms: number): void;
+  /** How long each pass that runs now has run, in milliseconds, is asked for when the metrics are read; until `end`. */
+  running(ages: () => Iterable<number>): { end(): void };
 }
 
 const labels = ["name"];
@@ -31,8 +33,27 @@ export function queueMetrics(meter: Meter, name: string): QueueMetrics {
     labels,
     buckets,
   });
+  const unfinished = meter.gauge("workqueue_unfinished_work_seconds", {
+    help: "How long the passes that run now have run, together",
+    labels,
+  });
+  const longest = meter.gauge("workqueue_longest_running_processor_seconds", {
+    help: "How long the pass that has run longest runs",
+    labels,
+  });
   const label = { name };
   return {
+    running(ages) {
+      const end = meter.beforeReading(() => {
+        const seconds = [...ages()].map((ms) => ms / 1000);
+        unfinished.set(
+          seconds.reduce((sum, each) => sum + each, 0),
+          label,
+        );
+        longest.set(Math.max(0, ...seconds), label);
+      });
+      return { end };
+    },
     added: () => adds.add(1, label),
     retried: () => retries.add(1, label),
     depth: (keys) => depth.set(keys, label),

@@ -1,3 +1,4 @@
+import { recordingMeter } from "@longshore/runtime";
 import { virtualEnv } from "@longshore/testing/kube";
 import { expect, test, vi } from "vitest";
 import {
@@ -226,4 +227,32 @@ test("add never runs the reconcile before it returns", () => {
   queue.add("a");
   expect(reconcile).not.toHaveBeenCalled();
   void queue.stop();
+});
+
+test("the metrics say how long the passes that run now have run, until the queue is stopped", async () => {
+  const base = virtualEnv();
+  const meter = recordingMeter();
+  const env = { ...base, meter };
+  const queue = startWorkQueue(env, {
+    name: "test",
+    workers: 2,
+    async reconcile({ signal }) {
+      await env.clock.sleep(60_000, signal);
+      return settled;
+    },
+  });
+  const label = { name: "test" };
+  const read = () => [
+    meter.value("workqueue_unfinished_work_seconds", label),
+    meter.value("workqueue_longest_running_processor_seconds", label),
+  ];
+  expect(read()).toEqual([0, 0]);
+  queue.add("a");
+  await base.clock.advance(10_000);
+  queue.add("b");
+  await base.clock.advance(5_000);
+  expect(read()).toEqual([20, 15]);
+  await base.clock.advance(46_000);
+  expect(read()).toEqual([51, 51]);
+  await queue.stop();
 });

@@ -114,12 +114,15 @@ interface Delay {
  */
 class RunningPass implements Pass {
   readonly key: string;
+  /** When it began, on the monotonic clock. */
+  readonly startedMs: number;
   #controller: AbortController | undefined;
   /** Why it was aborted; undefined: it was not. */
   #reason: Error | undefined;
 
-  constructor(key: string) {
+  constructor(key: string, startedMs: number) {
     this.key = key;
+    this.startedMs = startedMs;
   }
 
   get signal(): AbortSignal {
@@ -147,6 +150,7 @@ class KeyedWorkQueue implements WorkQueue {
   readonly #env: QueueEnv;
   readonly #options: WorkQueueOptions;
   readonly #metrics: QueueMetrics;
+  readonly #unread: { end(): void };
   readonly #tasks: TaskGroup;
   readonly #waiting = new WaitingKeys();
   readonly #retryBucket: TokenBucket;
@@ -165,6 +169,7 @@ class KeyedWorkQueue implements WorkQueue {
     this.#env = env;
     this.#options = options;
     this.#metrics = queueMetrics(env.meter, options.name);
+    this.#unread = this.#metrics.running(() => this.#ages());
     this.#retryBucket = new TokenBucket(env.clock, options.retryRate ?? DEFAULT_RETRY_RATE);
     this.#tasks = new TaskGroup((error) => env.logger.error(`queue ${options.name} failed`, { error }));
   }
@@ -206,6 +211,12 @@ class KeyedWorkQueue implements WorkQueue {
     await this.#drain();
     for (const pass of this.#running.values()) pass.abort(new StoppedError());
     await this.#tasks.stop();
+    this.#unread.end();
+  }
+
+  *#ages(): Iterable<number> {
+    const nowMs = this.#env.clock.monotonicMs();
+    for (const { startedMs } of this.#running.values()) yield nowMs - startedMs;
   }
 
   async #drain(): Promise<void> {
@@ -241,7 +252,7 @@ class KeyedWorkQueue implements WorkQueue {
       const next = this.#waiting.take();
       if (next === undefined) return;
       const { key, sinceMs } = next;
-      const pass = new RunningPass(key);
+      const pass = new RunningPass(key, this.#env.clock.monotonicMs());
       this.#running.set(key, pass);
       this.#retries.get(key)?.timer.cancel();
       this.#retries.delete(key);
@@ -252,8 +263,7 @@ class KeyedWorkQueue implements WorkQueue {
   }
 
   async #run(pass: RunningPass): Promise<void> {
-    const { key } = pass;
-    const startedMs = this.#env.clock.monotonicMs();
+    const { key, startedMs } = pass;
     try {
       // One turn later, so that `add` never runs a reconcile before it returns.
       await Promise.resolve();

@@ -1,6 +1,13 @@
 /** The directory of a cluster: who has it, by a lock of the kernel, and what may become one. */
 
-import { type Host, HostError, lockDirectory, type PathLock, PathLockedError } from "@longshore/runtime";
+import {
+  type Host,
+  HostError,
+  lockDirectory,
+  type PathLock,
+  PathLockedError,
+  shellWord,
+} from "@longshore/runtime";
 import { type ClusterConfig, driverNames } from "../layout/cluster-config.ts";
 import { type ClusterLayout, layoutProblem } from "../layout/cluster-layout.ts";
 import { ClusterDirectoryError } from "../layout/files.ts";
@@ -65,14 +72,14 @@ export async function claimDirectory(
     if (isLocked(layout.dir)) {
       const holder = owner !== undefined && isAlive(owner) ? `process ${owner.pid}` : "in another container";
       throw new ClusterDirectoryError(
-        `a cluster already runs in ${layout.dir} (${holder}): use another \`dir\`, or end it with "longshore cluster stop --dir ${layout.dir}"`,
+        `a cluster already runs in ${layout.dir} (${holder}): use another \`dir\`, or end it with "longshore cluster stop --dir ${shellWord(layout.dir)}"`,
       );
     }
     if (isPresent) return lockAsOwner(env, layout, false);
     const remedy = entries.includes("cluster.json")
-      ? `it holds a cluster that is stopped; start that with "longshore cluster start --dir ${layout.dir}"`
+      ? `it holds a cluster that is stopped; start that with "longshore cluster start --dir ${shellWord(layout.dir)}"`
       : entries.includes(baseName(layout.markFile))
-        ? `it holds what is left of a cluster that never came up; remove that with "longshore cluster down --dir ${layout.dir}"`
+        ? `it holds what is left of a cluster that never came up; remove that with "longshore cluster down --dir ${shellWord(layout.dir)}"`
         : "choose an empty or new directory";
     throw new ClusterDirectoryError(`${layout.dir} is not empty: ${remedy}`);
   }

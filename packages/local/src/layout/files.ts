@@ -1,6 +1,6 @@
 /** Reading and writing the cluster directory's own files. */
 import type { GateValues } from "@longshore/migration";
-import type { Host } from "@longshore/runtime";
+import { type Host, shellWord } from "@longshore/runtime";
 import { type ClusterConfig, initialGates } from "./cluster-config.ts";
 import type { ClusterLayout } from "./cluster-layout.ts";
 import { NewerConfigError, readStoredConfig } from "./stored-config.ts";
@@ -15,7 +15,7 @@ export async function readClusterConfig(host: Host, layout: ClusterLayout): Prom
   const stored = await readJson(host, layout.configFile);
   if (stored === undefined) {
     throw new ClusterDirectoryError(
-      `no cluster in ${layout.dir}: start one with "longshore cluster up --dir ${layout.dir}"`,
+      `no cluster in ${layout.dir}: start one with "longshore cluster up --dir ${shellWord(layout.dir)}"`,
     );
   }
   const config = storedConfig(stored, layout);

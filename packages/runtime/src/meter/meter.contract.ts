@@ -11,6 +11,19 @@ export interface MeterUnderTest {
 /** Declares the contract's tests for one form. */
 export function meterContract(form: string, make: () => MeterUnderTest): void {
   describe(`meter contract: ${form}`, () => {
+    test("asks for what is only known when values are read, until that is over", async () => {
+      const { meter, value } = make();
+      const gauge = meter.gauge("age", { help: "Age." });
+      let age = 1;
+      const end = meter.beforeReading(() => gauge.set(age));
+      expect(await value("age")).toBe(1);
+      age = 2;
+      expect(await value("age")).toBe(2);
+      end();
+      age = 3;
+      expect(await value("age")).toBe(2);
+    });
+
     test("counters add up by label values", async () => {
       const { meter, value } = make();
       const counter = meter.counter("calls_total", { help: "Calls.", labels: ["code", "path"] });

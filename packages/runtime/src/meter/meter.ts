@@ -42,6 +42,10 @@ export interface Meter {
   counter(name: string, options: MetricOptions): Counter;
   /** A gauge. */
   gauge(name: string, options: MetricOptions): Gauge;
+  /**
+   * Calls `update` before the values are read, for what would be costly to keep current; until the returned function is called.
+   */
+  beforeReading(update: () => void): () => void;
   /** A histogram; as a rule its name ends in the unit, e.g. `_seconds`. */
   histogram(name: string, options: MetricOptions): Histogram;
 }
@@ -51,4 +55,5 @@ export const noMeter: Meter = {
   counter: () => ({ add() {} }),
   gauge: () => ({ set() {}, remove() {} }),
   histogram: () => ({ observe() {} }),
+  beforeReading: () => () => {},
 };

@@ -18,6 +18,7 @@ export function createMeter(): PrometheusMeter {
   // Loaded by the first meter: most programs have none, and would pay a tenth of their start for it.
   const prometheus = require("prom-client") as typeof Prometheus;
   const registry = new prometheus.Registry();
+  const updates = new Set<() => void>();
   const describe = (name: string, options: MetricOptions) => {
     return { name, help: options.help, labelNames: [...(options.labels ?? [])], registers: [registry] };
   };
@@ -35,7 +36,14 @@ export function createMeter(): PrometheusMeter {
   }
   return {
     contentType: registry.contentType,
-    exposition: () => registry.metrics(),
+    exposition() {
+      for (const update of updates) update();
+      return registry.metrics();
+    },
+    beforeReading: (update) => {
+      updates.add(update);
+      return () => updates.delete(update);
+    },
     counter(name, options) {
       const metric = once(name, "counter", () => new prometheus.Counter(describe(name, options)));
       return { add: (amount, labels = {}) => metric.inc(labels, amount) };

@@ -16,6 +16,7 @@ export function recordingMeter(): RecordingMeter {
   const kinds = new Map<string, { readonly kind: Kind; readonly labels: ReadonlySet<string> }>();
   const values = new Map<string, number>();
   const observed = new Map<string, number[]>();
+  const updates = new Set<() => void>();
 
   function declare(name: string, kind: Kind, options: MetricOptions): (labels: MetricLabels) => string {
     const present = kinds.get(name) ?? { kind, labels: new Set(options.labels ?? []) };
@@ -58,7 +59,12 @@ export function recordingMeter(): RecordingMeter {
         },
       };
     },
+    beforeReading: (update) => {
+      updates.add(update);
+      return () => updates.delete(update);
+    },
     value: (name, labels = {}) => {
+      for (const update of updates) update();
       const key = keyOf(name, labels);
       return values.get(key) ?? observed.get(key)?.length ?? 0;
     },

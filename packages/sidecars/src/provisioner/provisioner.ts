@@ -55,6 +55,8 @@ export interface ProvisionerOptions extends Partial<VolumeSettings> {
   readonly cloningProtectionThreads?: number;
   /** How often left-over protection of snapshots is looked for (`--snapshot-orphan-sweep-interval`), in milliseconds; 0: never; default 5 min. */
   readonly snapshotSweepMs?: number;
+  /** Names this process; its events come from `DRIVER_INSTANCE`, as the reference's do. Left out: from the provisioner. */
+  readonly instance?: string;
   /** `reference`: the recorded behaviour of external-provisioner wherever ours is deliberately different. */
   readonly compat?: "reference";
 }
@@ -69,7 +71,10 @@ export const serveClaims: Serve<ProvisionerOptions> = async (sidecar, options, s
   const driver = options.topology === false ? withoutPlaces(sidecar.driver) : sidecar.driver;
   const logger = sidecar.env.logger.child({ driver: driver.name, sidecar: "provisioner" });
   const env = { ...sidecar.env, logger };
-  const events = createEventRecorder(env, { component: `external-provisioner ${driver.name}` });
+  const { instance } = options;
+  const component =
+    instance === undefined ? `external-provisioner ${driver.name}` : `${driver.name}_${instance}`;
+  const events = createEventRecorder(env, { component });
   scope.own(events);
   const caches = cachesOf(sidecar.informers, driver);
   await sidecar.informers.synced(scope.signal);

@@ -195,6 +195,20 @@ describe("requests", () => {
 });
 
 describe("the events of a claim", () => {
+  it.each([
+    [{}, "external-provisioner "],
+    [{ instance: "host_1" }, "_host_1"],
+  ])("say which process has made them: %j", async (options, expected) => {
+    const world = await worldWith();
+    const provisioner = startProvisioner(world.env(), options);
+    await createClaims(world, 1);
+    await provisioned(world, 1);
+    const seen = async () => (await world.kube.list(resources.events, { signal: world.signal })).items;
+    await world.eventually("an event", async () => (await seen()).length > 0);
+    for (const { source } of await seen()) expect(source?.component).toContain(expected);
+    await provisioner.stop();
+  });
+
   const eventsOf = async ({ kube, signal }: World) =>
     (await kube.list(resources.events, { signal })).items.map(({ type, reason, message, count }) => ({
       type,

@@ -1,5 +1,11 @@
 /** The report of a conformance run as text for people. */
-import type { CallRecord, Check, CheckResult, ConformanceReport } from "@longshore/conformance";
+import {
+  type CallRecord,
+  type Check,
+  type CheckResult,
+  type ConformanceReport,
+  goneSince,
+} from "@longshore/conformance";
 import pc from "picocolors";
 import { seconds, table } from "../../terminal.ts";
 
@@ -116,7 +122,7 @@ function callText({ rpc, code, message, request, elapsedMs }: CallRecord): strin
 }
 
 function summary(report: ConformanceReport): string {
-  const { passed, failed, warned, skipped, notRun, leftovers, elapsedMs } = report;
+  const { results, passed, failed, warned, skipped, notRun, leftovers, elapsedMs } = report;
   const verdict =
     notRun !== undefined && failed === 0
       ? `interrupted, ${notRun} checks were not run`
@@ -127,5 +133,7 @@ function summary(report: ConformanceReport): string {
           : passed === 0
             ? "nothing was checked"
             : pc.green("the driver keeps the contract, as far as it was checked");
-  return `${passed} passed, ${failed} failed, ${warned} warned, ${skipped} skipped in ${seconds(elapsedMs)}: ${verdict}\n`;
+  const lost = results.filter(({ message = "" }) => message.startsWith(goneSince)).length;
+  const unseen = lost === 0 ? "" : `, and ${lost} checks were not run since the driver was gone`;
+  return `${passed} passed, ${failed} failed, ${warned} warned, ${skipped} skipped in ${seconds(elapsedMs)}: ${verdict}${unseen}\n`;
 }

@@ -124,6 +124,51 @@ export interface Gate {
   readonly help: string;
 }
 
+/**
+ * Gates of the library of API servers and of logging, which the reference's sidecars take as they are linked with it; they have no effect
+ * on a sidecar there either, but for AllAlpha and AllBeta. Source: k8s.io/apiserver pkg/features, k8s.io/component-base, 1.32.
+ */
+const libraryGates: ReadonlySet<string> = new Set([
+  "AllAlpha",
+  "AllBeta",
+  "APIResponseCompression",
+  "APIServerIdentity",
+  "APIServerTracing",
+  "APIServingWithRoutine",
+  "AggregatedDiscoveryRemoveBetaType",
+  "AllowParsingUserUIDFromCertAuth",
+  "AllowUnsafeMalformedObjectDeletion",
+  "AnonymousAuthConfigurableEndpoints",
+  "AuthorizeWithSelectors",
+  "BtreeWatchCache",
+  "CBORServingAndStorage",
+  "ConcurrentWatchObjectDecode",
+  "ConsistentListFromCache",
+  "ContextualLogging",
+  "CoordinatedLeaderElection",
+  "KMSv1",
+  "LoggingAlphaOptions",
+  "LoggingBetaOptions",
+  "MutatingAdmissionPolicy",
+  "OpenAPIEnums",
+  "RemoteRequestHeaderUID",
+  "ResilientWatchCacheInitialization",
+  "RetryGenerateName",
+  "SeparateCacheWatchRPC",
+  "StorageVersionAPI",
+  "StorageVersionHash",
+  "StrictCostEnforcementForVAP",
+  "StrictCostEnforcementForWebhooks",
+  "StructuredAuthenticationConfiguration",
+  "StructuredAuthorizationConfiguration",
+  "UnauthenticatedHTTP2DOSMitigation",
+  "WatchBookmark",
+  "WatchCacheInitializationPostStartHook",
+  "WatchFromStorageWithoutResourceVersion",
+  "WatchList",
+  "WatchListClient",
+]);
+
 /** `--feature-gates A=true,B=false`. */
 export function gates<G extends string>(
   known: Readonly<Record<G, Gate>>,
@@ -135,7 +180,7 @@ export function gates<G extends string>(
     value: "A=true,B=false",
     default: defaults,
     defaultText: "",
-    help: `feature gates: ${names.map((name) => `${name}=${known[name].default} (${known[name].help})`).join(", ")}`,
+    help: `feature gates: ${names.map((name) => `${name}=${known[name].default} (${known[name].help})`).join(", ")}; gates of the API server library are taken and have no effect`,
     parse(given) {
       let asked: Record<string, boolean>;
       try {
@@ -144,7 +189,10 @@ export function gates<G extends string>(
         if (error instanceof FeatureGateError) throw new FlagValueError(error.message);
         throw error;
       }
-      for (const [name, value] of Object.entries(asked)) {
+      const own = Object.entries(asked).filter(
+        ([name]) => Object.hasOwn(known, name) || !libraryGates.has(name),
+      );
+      for (const [name, value] of own) {
         const gate = (known as Readonly<Record<string, Gate>>)[name];
         if (gate === undefined) {
           throw new FlagValueError(`unknown feature gate ${name}; known are ${names.join(", ")}`);
@@ -153,7 +201,7 @@ export function gates<G extends string>(
           throw new FlagValueError(`feature gate ${name} is locked to ${gate.default}: remove it`);
         }
       }
-      return { ...defaults, ...asked };
+      return { ...defaults, ...Object.fromEntries(own) };
     },
   };
 }

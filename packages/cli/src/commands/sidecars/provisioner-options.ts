@@ -1,4 +1,6 @@
 /** `longshore run provisioner`: the flags of external-provisioner. */
+import { hostname } from "node:os";
+import { systemRandom } from "@longshore/runtime/basics";
 import type { ProvisionerOptions } from "@longshore/sidecars";
 import { UsageError } from "../../exit.ts";
 import { releaseGate } from "./common-flags.ts";
@@ -13,6 +15,9 @@ import {
   unlimited,
   whole,
 } from "./flag-table.ts";
+
+/** This process, among replicas and after restarts. */
+const instance = `${hostname()}_${systemRandom.uuid("instance of the provisioner")}`;
 
 /** Those of the provisioner alone. */
 export const provisionerFlags = {
@@ -86,6 +91,7 @@ export function provisionerOptions(
   return {
     timeoutMs: values.timeout,
     workers: values["worker-threads"],
+    instance,
     volumeNamePrefix: values["volume-name-prefix"],
     volumeNameUuidLength: values["volume-name-uuid-length"],
     strictTopology: values["strict-topology"],

@@ -49,6 +49,11 @@ test.each([
     { "feature-gates": { A: true, B: true, L: true } },
   ],
   [
+    "gates of the API server library, which have no effect",
+    ["--feature-gates=AllAlpha=true,WatchList=false,B=true"],
+    { "feature-gates": { A: true, B: true, L: true } },
+  ],
+  [
     "gates as the next word, with blanks",
     ["--feature-gates", "A=false, B=true"],
     { "feature-gates": { A: false, B: true, L: true } },

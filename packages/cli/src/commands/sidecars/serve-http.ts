@@ -27,17 +27,21 @@ export function listenAddress(
   return { host: host === "" ? undefined : host, port };
 }
 
-/** Starts the server; resolves when it listens. @throws when the address cannot be listened at */
+/**
+ * Starts the server; resolves when it listens. A path that has no answer yet is answered once `complete` has resolved: a probe that
+ * comes at once finds no 404. @throws when the address cannot be listened at
+ */
 export async function serveHttp(
   logger: Logger,
   flag: string,
   address: string,
   routes: Routes,
+  complete: Promise<void> = Promise.resolve(),
 ): Promise<Component> {
   const { host, port } = listenAddress(flag, address);
   const stopping = new AbortController();
   const server = createServer((request, response) => {
-    answer(routes, request, stopping.signal).then(
+    answer(routes, complete, request, stopping.signal).then(
       (found) => send(response, request, found),
       (error) => {
         logger.warn("a request for health or metrics failed", { path: request.url, error });
@@ -69,11 +73,17 @@ export async function serveHttp(
   };
 }
 
-async function answer(routes: Routes, request: IncomingMessage, signal: AbortSignal): Promise<Answer> {
+async function answer(
+  routes: Routes,
+  complete: Promise<void>,
+  request: IncomingMessage,
+  signal: AbortSignal,
+): Promise<Answer> {
   if (request.method !== "GET" && request.method !== "HEAD") {
     return { status: 405, body: "only GET is answered" };
   }
   const path = (request.url ?? "/").split("?")[0] ?? "/";
+  if (!routes.has(path)) await complete;
   const route = routes.get(path);
   return route === undefined ? { status: 404, body: "404 page not found" } : route(signal);
 }

@@ -28,6 +28,7 @@ import { version } from "../../version.ts";
 import type { ReadFlags } from "./add-flag-command.ts";
 import type { driverFlags, httpFlags, kubeFlags, leaderElectionFlags, processFlags } from "./common-flags.ts";
 import type { FlagTable, FlagValues } from "./flag-table.ts";
+import { addProcessMetrics } from "./process-metrics.ts";
 import { metricsRoute, type Routes, serveHttp } from "./serve-http.ts";
 
 /**
@@ -108,15 +109,20 @@ async function runUntil(
   let failure: Error | undefined;
   try {
     const routes: Routes = new Map();
+    let onComplete = () => {};
+    const complete = new Promise<void>((resolve) => {
+      onComplete = resolve;
+    });
     if (address !== undefined && meter !== undefined) {
       addMetrics(routes, values["metrics-path"] ?? "/metrics", meter);
-      parts.push(await serveHttp(logger, `--${address.flag}`, address.text, routes));
+      parts.push(await serveHttp(logger, `--${address.flag}`, address.text, routes, complete));
     }
     const starting = start({ env, routes, own: (...more) => parts.push(...more) }).then((started) => {
       parts.push(started);
       return started.failed;
     });
-    starting.catch(() => {}); // Reported below, unless the process is on its way out already.
+    // A failure is reported below, unless the process is on its way out already.
+    starting.then(onComplete, onComplete);
     // The signal also counts during the start: a program that provides credentials may take its time.
     failure = await Promise.race([starting, untilAborted(signal).then(() => undefined)]);
     if (failure === undefined) logger.info("stopping");
@@ -140,6 +146,7 @@ function addMetrics(routes: Routes, path: string, meter: PrometheusMeter): void 
       help: "Start time of the process since unix epoch in seconds.",
     })
     .set(systemClock.now().getTime() / 1000 - process.uptime());
+  addProcessMetrics(meter);
 }
 
 function httpAddress(

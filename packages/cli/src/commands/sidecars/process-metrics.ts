@@ -1,0 +1,32 @@
+/** What a process uses, under the names that every client library of Prometheus has for it. */
+import { readdirSync, readFileSync } from "node:fs";
+import type { Meter } from "@longshore/runtime";
+
+/** Adds the metrics; they are measured when they are read. What the system does not say (outside Linux) is left out. */
+export function addProcessMetrics(meter: Meter): void {
+  const cpu = meter.counter("process_cpu_seconds_total", {
+    help: "Total user and system CPU time spent in seconds.",
+  });
+  const resident = meter.gauge("process_resident_memory_bytes", { help: "Resident memory size in bytes." });
+  let countedSeconds = 0;
+  meter.beforeReading(() => {
+    const { user, system } = process.cpuUsage();
+    const seconds = (user + system) / 1e6;
+    cpu.add(seconds - countedSeconds);
+    countedSeconds = seconds;
+    resident.set(process.memoryUsage.rss());
+  });
+  if (process.platform !== "linux") return;
+  const virtual = meter.gauge("process_virtual_memory_bytes", { help: "Virtual memory size in bytes." });
+  const open = meter.gauge("process_open_fds", { help: "Number of open file descriptors." });
+  const most = meter.gauge("process_max_fds", { help: "Maximum number of open file descriptors." });
+  meter.beforeReading(() => {
+    virtual.set(1024 * numberIn("/proc/self/status", /^VmSize:\s*(\d+) kB$/m));
+    open.set(readdirSync("/proc/self/fd").length);
+    most.set(numberIn("/proc/self/limits", /^Max open files\s+(\d+)/m));
+  });
+}
+
+function numberIn(file: string, pattern: RegExp): number {
+  return Number(pattern.exec(readFileSync(file, "utf8"))?.[1] ?? 0);
+}
