@@ -1,5 +1,5 @@
 /**
- * Growing the file system of an in-tree volume on the node. Source: docs/behaviour/node-agent.md 7.6.
+ * Growing the file system of an in-tree volume or Flexvolume on the node. Source: docs/behaviour/node-agent.md 7.6.
  *
  * Where this process may grow an ext4 only unmounted, one that pods use stays as it is; one that has just been mounted
  * for the node, and for no pod yet, is unmounted for it.
@@ -9,18 +9,42 @@ import { FailedPreconditionError } from "../framework/node-error-kind.ts";
 import type { NodeExpandOptions } from "../framework/volume-plugin.ts";
 import type { VolumeSpec } from "../framework/volume-spec.ts";
 
+/** What takes a volume off the node's directory, and mounts it there again. */
+export interface NodeMounts {
+  unmount(): Promise<void>;
+  mount(): Promise<void>;
+}
+
 /** @param sourceOf the file system that the volume's source names
  *  @throws FailedPreconditionError when it can be grown here only unmounted, and is in use */
 export async function growInTree(
   host: Host,
-  { spec, devicePath, path, phase }: NodeExpandOptions,
+  options: NodeExpandOptions,
   sourceOf: (spec: VolumeSpec) => { readonly fsType: string },
 ): Promise<boolean> {
+  const { spec, devicePath, path } = options;
   // What is on a device that pods have as such is theirs; the device has grown with the disk.
   if (spec.persistentVolume?.spec?.volumeMode === "Block") return true;
+  await growFileSystemOf(host, options, {
+    unmount: () => host.unmount(path),
+    async mount() {
+      const { fsType } = sourceOf(spec);
+      const flags = [...(spec.persistentVolume?.spec?.mountOptions ?? [])];
+      await host.mountDevice(devicePath, path, { fsType: fsType === "" ? "ext4" : fsType, flags });
+    },
+  });
+  return true;
+}
+
+/** @throws FailedPreconditionError when it can be grown here only unmounted, and is in use */
+export async function growFileSystemOf(
+  host: Host,
+  { devicePath, path, phase }: NodeExpandOptions,
+  mounts: NodeMounts,
+): Promise<void> {
   try {
     await host.growFileSystem(devicePath, path);
-    return true;
+    return;
   } catch (cause) {
     if (!(cause instanceof HostError && cause.code === "EPERM")) throw cause;
     if (phase === "published" || (await isUsedElsewhere(host, path))) {
@@ -31,12 +55,9 @@ export async function growInTree(
       );
     }
   }
-  await host.unmount(path);
+  await mounts.unmount();
   await host.growUnmounted(devicePath);
-  const { fsType } = sourceOf(spec);
-  const flags = spec.persistentVolume?.spec?.mountOptions ?? [];
-  await host.mountDevice(devicePath, path, { fsType: fsType === "" ? "ext4" : fsType, flags: [...flags] });
-  return true;
+  await mounts.mount();
 }
 
 /** Whether what is mounted at the path is mounted at another, too: a pod's directory. */
