@@ -22,7 +22,7 @@ import type {
 } from "../../framework/volume-plugin.ts";
 import { specName, type VolumeSpec } from "../../framework/volume-spec.ts";
 import { formatOrCheck } from "../format-or-check.ts";
-import { growFileSystemOf } from "../grow-in-tree.ts";
+import { growFileSystemOf } from "../grow-file-system.ts";
 import { DriverCallError, type FlexVolumeDriver } from "./driver-calls.ts";
 import {
   driverOptions,
