@@ -130,17 +130,42 @@ describe.skipIf(!isTried)("Flexvolume", () => {
     await cluster.until("its loop device is gone", () => loopDevices().length === 0);
   });
 
+  test("a disk grows with its claim, at the latest when the next pod has it", async () => {
+    const size = JSON.stringify({ spec: { resources: { requests: { storage: "128Mi" } } } });
+    await kubectl("patch", "pvc", "disk", "-p", size);
+    await cluster.until("the disk has grown", async () => {
+      const volume = await cluster.kube.get(resources.persistentVolumes, { name: "disk" }, { signal: never });
+      return volume?.spec?.capacity?.storage === "128Mi";
+    });
+    await apply(pod("third", 'df -k "$LONGSHORE_MOUNT_DATA"; sleep 1000', claimed));
+    await runs("third");
+    await cluster.until("the pod has seen its volume", async () => /\n.*\n/.test(await cluster.log("third")));
+    const kibibytes = Number(/\s(\d+)\s/.exec((await cluster.log("third")).split("\n")[1] ?? "")?.[1]);
+    expect(kibibytes).toBeGreaterThan(100 * 1024);
+    const ref = { namespace: "default", name: "disk" };
+    const claim = await cluster.kube.get(resources.persistentVolumeClaims, ref, { signal: never });
+    expect(claim?.status).toMatchObject({ capacity: { storage: "128Mi" } });
+    await kubectl("delete", "pod", "third");
+    await cluster.until("its loop device is gone", () => loopDevices().length === 0);
+  });
+
   const inline = (driver: string) =>
     `flexVolume: { driver: ${vendor}/${driver}, options: { path: ${outside}/data } }`;
 });
 
-const diskAndClaim = `apiVersion: v1
+const diskAndClaim = `apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: { name: flex }
+provisioner: kubernetes.io/no-provisioner
+allowVolumeExpansion: true
+---
+apiVersion: v1
 kind: PersistentVolume
 metadata: { name: disk }
 spec:
   accessModes: [ReadWriteOnce]
   capacity: { storage: 64Mi }
-  storageClassName: ""
+  storageClassName: flex
   flexVolume: { driver: ${vendor}/loop, fsType: ext4 }
 ---
 apiVersion: v1
@@ -148,7 +173,7 @@ kind: PersistentVolumeClaim
 metadata: { name: disk }
 spec:
   accessModes: [ReadWriteOnce]
-  storageClassName: ""
+  storageClassName: flex
   resources: { requests: { storage: 64Mi } }
 `;
 const claimed = "persistentVolumeClaim: { claimName: disk }";

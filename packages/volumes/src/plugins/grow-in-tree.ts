@@ -1,48 +1,27 @@
-/**
- * Growing the file system of an in-tree volume on the node. Source: docs/behaviour/node-agent.md 7.6.
- *
- * Where this process may grow an ext4 only unmounted, one that pods use stays as it is; one that has just been mounted
- * for the node, and for no pod yet, is unmounted for it.
- */
-import { type Host, HostError } from "@longshore/runtime";
+/** Growing the file system of an in-tree volume on the node. Source: docs/behaviour/node-agent.md 7.6. */
+import type { Host } from "@longshore/runtime";
 import { mountOptionsOf } from "../framework/mount-options.ts";
-import { FailedPreconditionError } from "../framework/node-error-kind.ts";
 import type { NodeExpandOptions } from "../framework/volume-plugin.ts";
 import type { VolumeSpec } from "../framework/volume-spec.ts";
+import { growFileSystemOf } from "./grow-file-system.ts";
 
 /** @param sourceOf the file system that the volume's source names
  *  @throws FailedPreconditionError when it can be grown here only unmounted, and is in use */
 export async function growInTree(
   host: Host,
-  { spec, devicePath, path, phase }: NodeExpandOptions,
+  options: NodeExpandOptions,
   sourceOf: (spec: VolumeSpec) => { readonly fsType: string },
 ): Promise<boolean> {
+  const { spec, devicePath, path } = options;
   // What is on a device that pods have as such is theirs; the device has grown with the disk.
   if (spec.persistentVolume?.spec?.volumeMode === "Block") return true;
-  try {
-    await host.growFileSystem(devicePath, path);
-    return true;
-  } catch (cause) {
-    if (!(cause instanceof HostError && cause.code === "EPERM")) throw cause;
-    if (phase === "published" || (await isUsedElsewhere(host, path))) {
-      throw new FailedPreconditionError(
-        "the kernel lets this process grow the file system only unmounted (it lacks CAP_SYS_RESOURCE): " +
-          "it grows when the volume is next mounted on a node",
-        { cause },
-      );
-    }
-  }
-  await host.unmount(path);
-  await host.growUnmounted(devicePath);
-  const { fsType } = sourceOf(spec);
-  const flags = mountOptionsOf(spec.persistentVolume ?? {});
-  await host.mountDevice(devicePath, path, { fsType: fsType === "" ? "ext4" : fsType, flags: [...flags] });
+  await growFileSystemOf(host, options, {
+    unmount: () => host.unmount(path),
+    async mount() {
+      const { fsType } = sourceOf(spec);
+      const flags = [...mountOptionsOf(spec.persistentVolume ?? {})];
+      await host.mountDevice(devicePath, path, { fsType: fsType === "" ? "ext4" : fsType, flags });
+    },
+  });
   return true;
-}
-
-/** Whether what is mounted at the path is mounted at another, too: a pod's directory. */
-async function isUsedElsewhere(host: Host, path: string): Promise<boolean> {
-  const mounts = await host.listMounts("/");
-  const own = mounts.findLast(({ target }) => target === path);
-  return mounts.some(({ source, target }) => target !== path && (source === path || source === own?.source));
 }

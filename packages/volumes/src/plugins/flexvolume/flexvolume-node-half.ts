@@ -22,6 +22,7 @@ import type {
 } from "../../framework/volume-plugin.ts";
 import { specName, type VolumeSpec } from "../../framework/volume-spec.ts";
 import { formatOrCheck } from "../format-or-check.ts";
+import { growFileSystemOf } from "../grow-file-system.ts";
 import { DriverCallError, type FlexVolumeDriver } from "./driver-calls.ts";
 import {
   driverOptions,
@@ -244,11 +245,9 @@ function asMountError(error: unknown): unknown {
 
 // Expansion
 
-async function nodeExpand(
-  { driver, capabilities, kubelet }: NodeEnv,
-  { spec, devicePath, deviceMountPath: mountPath, path, newSizeBytes, oldSizeBytes }: NodeExpandOptions,
-  signal: AbortSignal,
-): Promise<boolean> {
+async function nodeExpand(env: NodeEnv, options: NodeExpandOptions, signal: AbortSignal): Promise<boolean> {
+  const { driver, capabilities, kubelet } = env;
+  const { spec, devicePath, deviceMountPath: mountPath, path, newSizeBytes, oldSizeBytes } = options;
   if (!capabilities.requiresFSResize) return true;
   const { persistentVolume } = spec;
   if (persistentVolume === undefined) {
@@ -262,7 +261,11 @@ async function nodeExpand(
   );
   const isForHost =
     status === undefined && persistentVolume.spec?.volumeMode !== "Block" && devicePath !== "";
-  if (isForHost) await kubelet.host.growFileSystem(devicePath, path);
+  if (!isForHost) return true;
+  await growFileSystemOf(kubelet.host, options, {
+    unmount: () => deviceUnmounter(env).unmountDevice(path, signal),
+    mount: () => deviceMounter(env).mountDevice(spec, devicePath, path, signal),
+  });
   return true;
 }
 

@@ -1,7 +1,8 @@
 /** The plugin of a driver: what it calls when, on a simulated host. */
 import type { PersistentVolume, Pod } from "@longshore/kube";
+import { HostError } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
-import { UncertainProgressError } from "../../framework/node-error-kind.ts";
+import { FailedPreconditionError, UncertainProgressError } from "../../framework/node-error-kind.ts";
 import { type InTreeAttachableVolumePlugin, isAttachable } from "../../framework/volume-plugin.ts";
 import { specOfPersistentVolume, specOfVolume, type VolumeSpec } from "../../framework/volume-spec.ts";
 import { FlexVolumeDriver } from "./driver-calls.ts";
@@ -332,6 +333,24 @@ describe("the node's half", () => {
     await other.host.attachLoop("/disk");
     await other.plugin.nodeExpand({ spec: pvSpec(), ...where, devicePath: path, ...sizes }, signal);
     expect((await other.host.usage(globalPath)).totalBytes).toBeGreaterThan(before.totalBytes);
+  });
+
+  it("grows the file system unmounted where it may not otherwise, before any pod has it", async () => {
+    const { plugin, host, device } = await pluginOf(onlyInit());
+    const devicePath = await device();
+    await plugin.newAttacher().mountDevice(pvSpec(), devicePath, globalPath, signal);
+    const before = await host.usage(globalPath);
+    await host.truncateFile("/disk", 16 << 20);
+    await host.attachLoop("/disk");
+    host.growFileSystem = async () => {
+      throw new HostError("growFileSystem", devicePath, "EPERM");
+    };
+    const where = { spec: pvSpec(), devicePath, deviceMountPath: globalPath, newSizeBytes: 20n };
+    const published = { ...where, path: podPath, phase: "published" } as const;
+    await expect(plugin.nodeExpand(published, signal)).rejects.toThrow(FailedPreconditionError);
+    expect((await host.usage(globalPath)).totalBytes).toBe(before.totalBytes);
+    await plugin.nodeExpand({ ...where, path: globalPath, phase: "staged" }, signal);
+    expect((await host.usage(globalPath)).totalBytes).toBeGreaterThan(before.totalBytes);
   });
 
   it("asks for no growth of a file system where the driver needs none", async () => {

@@ -44,7 +44,7 @@ describe("discovery (docs/behaviour/flexvolume.md 2, 3 and 7)", () => {
     await prober.stop();
   });
 
-  it("makes the driver directory when it is missing, readable by all (flexvolume.md 2.2, 8)", async () => {
+  it("makes the driver directory when it is missing, for its owner alone (flexvolume.md 2.2, 8)", async () => {
     const { host, prober } = await started();
     expect(await host.stat(driverDirectory)).toMatchObject({ kind: "directory", mode: 0o700 });
     await prober.stop();
