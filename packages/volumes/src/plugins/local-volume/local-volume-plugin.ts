@@ -47,6 +47,7 @@ export function localVolumePlugin(): BlockVolumePlugin {
     getVolumeName: specName,
     canSupport: ({ persistentVolume }) => persistentVolume?.spec?.local != null,
     supportsMountOption: () => false,
+    supportsMetrics: () => true,
     async newMounter(spec, pod) {
       const target = directoryOf(pod.metadata?.uid ?? "", specName(spec));
       return {
