@@ -97,3 +97,55 @@ describe.each(sentences)("a disk that was deleted at its provider, %s", (path, s
     },
   );
 });
+
+// Shares have no file system of their own, and what Portworx' classes say is checked before anything is made.
+const formatted = clusterPlugins
+  .map(({ name }) => name)
+  .filter((name) => name !== "azure-file" && name !== "portworx-volume");
+
+describe.each([
+  [
+    "in-tree",
+    /^MountVolume failed .*: this node cannot make a file system of fsType "fat99": correct the volume's fsType/,
+  ],
+  ["csi", /fat99/],
+] as const)("a class with a file system that there is not, %s", (path, sentence) => {
+  it.each(formatted)(
+    "of %s: it is named, the claim can be deleted, and the next is served (node-agent.md 7.3)",
+    (name) => {
+      const plugin = clusterPlugin(name);
+      return onPodVolumesCluster(
+        async (world) => {
+          const { kube, cloud } = world.cluster;
+          const right = await kube.get(resources.storageClasses, { name: classNameOf(plugin) }, { signal });
+          await kube.create(
+            resources.storageClasses,
+            {
+              metadata: { name: "wrong" },
+              provisioner: plugin.inTreeName,
+              parameters: { ...right?.parameters, fsType: "fat99" },
+              volumeBindingMode: "WaitForFirstConsumer",
+            },
+            { signal },
+          );
+          await createClaim(world, "wrong", "wrong");
+          await world.createPod("p", { volumes: data("wrong") });
+          await world.until("it is named", async () => {
+            const { items } = await kube.list(resources.events, { namespace, signal });
+            return items.some(({ type, message = "" }) => type === "Warning" && sentence.test(message));
+          });
+          await world.deletePod("p");
+          await kube.delete(resources.persistentVolumeClaims, { name: "wrong", namespace }, { signal });
+          await world.until("nothing is left of it", async () => {
+            const { items } = await kube.list(resources.persistentVolumes, { signal });
+            return items.length === 0 && cloud.disks().length === 0;
+          });
+          await createClaim(world, "right", classNameOf(plugin));
+          await world.createPod("q", { volumes: data("right") });
+          await world.runs("q");
+        },
+        { plugins: [name], ...(path === "csi" ? { gates: { ...initialGates, [plugin.gate]: true } } : {}) },
+      );
+    },
+  );
+});

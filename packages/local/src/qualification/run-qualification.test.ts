@@ -187,15 +187,8 @@ test.each(others)(
     expect(report.behaviours.filter(({ verdict }) => verdict === "failed")).toEqual([]);
     expect(report).toMatchObject({ plugin, inTreeCalls: 0, differences: [] });
     expect(report.losses.map((loss) => loss.slice(0, loss.indexOf(":")))).toEqual(losses);
-    const lost = report.features.filter(({ verdict }) => verdict === "lost");
-    // Of the reference driver's volumes only shares have several nodes at once.
-    const expected = plugin === "portworx-volume" ? ["access mode ReadWriteMany"] : [];
-    expect(lost.map(({ feature }) => feature)).toEqual(expected);
-    expect(reasonsAgainst(report)).toEqual(
-      expected.map((feature) =>
-        expect.stringContaining(`${feature} is served in-tree and refused migrated: PersistentVolumeClaim`),
-      ),
-    );
+    expect(report.features.filter(({ verdict }) => verdict === "lost")).toEqual([]);
+    expect(reasonsAgainst(report)).toEqual([]);
   },
   60_000,
 );

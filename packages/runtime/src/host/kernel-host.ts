@@ -10,6 +10,7 @@
 import * as fs from "node:fs/promises";
 import { systemClock } from "../clock/system-clock.ts";
 import { KeyedLock } from "../locks/keyed-lock.ts";
+import { deviceNumberOf } from "./device-number.ts";
 import {
   type ChownOptions,
   type DiskBlocks,
@@ -387,9 +388,7 @@ async function realPath(path: string): Promise<string | undefined> {
 /** Capacity of a block device by its number, since it may have any name. */
 async function deviceSize(device: string): Promise<number> {
   const { rdev } = await fs.stat(device, { bigint: true });
-  const major = (rdev >> 8n) & 0xfffn;
-  const minor = (rdev & 0xffn) | ((rdev >> 12n) & 0xfff00n);
-  const sectors = await fs.readFile(`/sys/dev/block/${major}:${minor}/size`, "utf8").catch(() => "0");
+  const sectors = await fs.readFile(`/sys/dev/block/${deviceNumberOf(rdev)}/size`, "utf8").catch(() => "0");
   // sysfs counts in 512 bytes, whatever the sectors of the device have.
   return Number(sectors) * 512;
 }

@@ -282,6 +282,19 @@ describe.skipIf(!isRoot)("copies of disks of the kernel", () => {
     await host.writeFileAtomic(`${dir}/m/data`, "y");
   });
 
+  test("a file system stays mounted while it is copied, and its device is free afterwards", async () => {
+    await mountedDisk("ext4", 256);
+    await fs.writeFile(`${dir}/m/data`, Buffer.alloc(128 * 2 ** 20, 1));
+    const copying = host.copyDisks([{ source: backing(), target: copied() }]);
+    while ((await host.stat(copied())) === undefined) await new Promise(setImmediate);
+    await expect(host.unmount(`${dir}/m`)).rejects.toMatchObject({ code: "EBUSY" });
+    await copying;
+    await host.unmount(`${dir}/m`);
+    // Frozen for good, it would be busy.
+    await host.detachLoop(backing());
+    expect(await host.findLoop(backing())).toBeUndefined();
+  });
+
   test("writes wait while a file system is copied, and none is torn", async () => {
     await mountedDisk("ext4", 64);
     // Two files that a writer keeps equal in turn: a copy of one instant has the second at most one behind.

@@ -34,7 +34,7 @@ export interface VolumePlugin {
   supportsMountOption(): boolean;
   /** Whether the volume is set up again when labels or annotations of its pod change; left out: none is. */
   requiresRemount?(spec: VolumeSpec): boolean;
-  /** Whether the file system of a mounted volume may be measured; left out: that of a volume with a device may. */
+  /** Whether the file system of a mounted volume may be measured; left out: that of a volume with a global mount may. */
   supportsMetrics?(): boolean;
 }
 

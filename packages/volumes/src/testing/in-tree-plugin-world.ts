@@ -1,6 +1,6 @@
 /** What tests of in-tree plugins work in: an API server, a simulated host, a provider's cloud, and a plugin on each side. */
 import { createApiServer, memoryStore } from "@longshore/apiserver";
-import { type KubeClient, type PersistentVolume, type Pod, resources } from "@longshore/kube";
+import { type KubeClient, type PersistentVolume, type Pod, resources, type Stored } from "@longshore/kube";
 import {
   type Host,
   noMeter,
@@ -150,6 +150,6 @@ export class InTreePluginWorld<H extends Host = SimulatedHost> {
 }
 
 /** A pod of the namespace `default`. */
-export function podOf(uid: string): Pod {
-  return { metadata: { name: uid, namespace: "default", uid } };
+export function podOf(uid: string): Stored<Pod> {
+  return { metadata: { name: uid, namespace: "default", uid, resourceVersion: "1" } };
 }

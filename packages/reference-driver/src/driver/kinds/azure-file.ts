@@ -1,6 +1,5 @@
 /** `file.csi.azure.com`. */
-import { VolumeCapability_AccessMode_Mode as Mode } from "@longshore/csi";
-import { driverKindOf, manyReaders, renamed, shortNames } from "./driver-kind.ts";
+import { driverKindOf, manyUsers, renamed, shortNames } from "./driver-kind.ts";
 
 /** Resource group (may be missing), account, share, and what does not matter. */
 const handle = /^[^#/]*(#[^#/]+){2}(#[^#/]*)*$/;
@@ -20,7 +19,7 @@ export const azureFile = driverKindOf("azure-file", {
   diskNameOf: shortNames(63),
   attachesOn: "node",
   isShare: true,
-  sharedModes: [...manyReaders, Mode.MULTI_NODE_SINGLE_WRITER, Mode.MULTI_NODE_MULTI_WRITER],
+  sharedModes: manyUsers,
   parameters: [
     ...["skuname", "storageaccounttype", "storageaccount", "location", "resourcegroup", "secretname"],
     ...["secretnamespace", "protocol", "tags", "storeaccountkey", "fstype"],

@@ -104,6 +104,13 @@ export const instanceIds = {
 /** Readers on any number of nodes. */
 export const manyReaders: readonly Mode[] = [Mode.MULTI_NODE_READER_ONLY];
 
+/** Pods on any number of nodes, whatever they do. */
+export const manyUsers: readonly Mode[] = [
+  ...manyReaders,
+  Mode.MULTI_NODE_SINGLE_WRITER,
+  Mode.MULTI_NODE_MULTI_WRITER,
+];
+
 /** These entries of a map that are there, under other names. */
 export function renamed(from: Texts, names: Texts): Texts {
   const entries = Object.entries(names).map(([name, to]) => [to, from[name] ?? ""] as const);

@@ -47,6 +47,7 @@ export function azureFilePlugin(options: InTreePluginOptions = {}): AzureFilePlu
     getVolumeName: shareNameOf,
     canSupport: (spec) => hasSource(spec, "azureFile"),
     supportsMountOption: () => true,
+    supportsMetrics: () => true,
     newMounter: async (spec, pod) => podMounter(host(), cloud, spec, pod),
     async newUnmounter(volumeName, podUID) {
       const kubelet = kubeletOf(host());

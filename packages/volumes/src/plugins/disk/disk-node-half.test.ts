@@ -1,4 +1,5 @@
 /** The node's half where plugins differ, and where something is wrong: one clear sentence each, and nothing left. */
+import type { Pod } from "@longshore/kube";
 import { HostError } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
 import { CloudError } from "../../framework/ports.ts";
@@ -262,7 +263,7 @@ describe("offline expansion", () => {
 describe("Ceph RBD", () => {
   const attachments = ({ cloud }: InTreePluginWorld) =>
     [...cloud.disks.values()].flatMap((d) => [...d.attachments.keys()]);
-  const wait = ({ node }: InTreePluginWorld, spec: VolumeSpec, pod = podOf("a")) =>
+  const wait = ({ node }: InTreePluginWorld, spec: VolumeSpec, pod: Pod = podOf("a")) =>
     attaching(node).newAttacher().waitForAttach(spec, "", signal, pod);
 
   it("maps on the node alone, and unmaps with the global mount", async () => {

@@ -60,6 +60,7 @@ export function portworxPlugin(options: InTreePluginOptions = {}): PortworxPlugi
     getVolumeName: (spec) => diskSourceOf(portworxVolume, spec).volumeName,
     canSupport: (spec) => hasSource(spec, portworxVolume.sourceField),
     supportsMountOption: () => false,
+    supportsMetrics: () => true,
     newMounter: async (spec, pod) => podMounter(node(), spec, pod.metadata?.uid ?? ""),
     newUnmounter: async (name, podUID) => podUnmounter(node(), { name, podUID }),
     constructVolumeSpec: (name, mountPath) => constructVolumeSpec(node(), name, mountPath),
