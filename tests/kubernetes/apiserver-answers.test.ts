@@ -247,6 +247,54 @@ const kinds: readonly (readonly [
   ],
 ];
 
+describe("pods and paths", () => {
+  test("bindings of a namespace, and a GET of one object that asks for a watch", async () => {
+    const spec = { containers: [{ name: "a", image: "b" }] };
+    const made = await both("POST", `${inDefault}/pods`, {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name: "bound" },
+      spec,
+    });
+    expect(made.ours).toMatchObject({ status: 201 });
+    await expectSame("GET", `${inDefault}/pods/bound?watch=true&timeoutSeconds=1`);
+    await expectSame("GET", `${inDefault}/pods/missing?watch=true&timeoutSeconds=1`);
+    const binding = (metadata: object) => ({
+      apiVersion: "v1",
+      kind: "Binding",
+      metadata,
+      target: { kind: "Node", name: "n" },
+    });
+    await expectSame("POST", `${inDefault}/bindings`, binding({}));
+    await expectSame("POST", `${inDefault}/bindings`, binding({ name: "missing" }));
+    await expectSame("POST", `${inDefault}/bindings`, binding({ name: "bound" }));
+    await expectSame("POST", `${inDefault}/bindings`, binding({ name: "bound" }));
+    await expectSame("GET", `${inDefault}/bindings`);
+    await expectSame("GET", `${inDefault}/bindings/bound`);
+    const { ours } = await both("GET", `${inDefault}/pods/bound`);
+    expect(ours).toMatchObject({ body: { spec: { nodeName: "n" } } });
+    await both("DELETE", `${inDefault}/pods/bound`, { gracePeriodSeconds: 0 });
+  });
+
+  test.each(["healthz", "livez", "readyz"])(
+    "/%s?verbose: every check of ours is one of theirs",
+    async (name) => {
+      const { ours, reference } = (await both("GET", `/${name}?verbose&exclude=etcd`)) as Record<
+        "ours" | "reference",
+        { status: number; body: string }
+      >;
+      expect(ours.status).toBe(reference.status);
+      const theirLines = reference.body.split("\n");
+      expect(ours.body.split("\n").filter((line) => !theirLines.includes(line))).toEqual([]);
+      expect(ours.body.split("\n").length).toBeGreaterThan(3);
+    },
+  );
+
+  test("the classes of the system stay", async () => {
+    await expectSame("DELETE", "/apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical");
+  });
+});
+
 describe("creating and replacing", () => {
   test.each(kinds)("%s", async (path, object) => {
     const named = (metadata: object) => ({ ...object, metadata });
