@@ -247,6 +247,130 @@ const kinds: readonly (readonly [
   ],
 ];
 
+type Amounts = Readonly<Record<string, string>>;
+
+const podWith = (name: string, requests?: Amounts, limits?: Amounts, initLimits?: Amounts) => ({
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { name },
+  spec: {
+    containers: [
+      { name: "a", image: "b", resources: { ...(requests && { requests }), ...(limits && { limits }) } },
+    ],
+    ...(initLimits && { initContainers: [{ name: "i", image: "b", resources: { limits: initLimits } }] }),
+  },
+});
+const claimOf = (name: string, storage: string, storageClassName?: string) => ({
+  apiVersion: "v1",
+  kind: "PersistentVolumeClaim",
+  metadata: { name },
+  spec: {
+    accessModes: ["ReadWriteOnce"],
+    resources: { requests: { storage } },
+    ...(storageClassName && { storageClassName }),
+  },
+});
+const namespace = (name: string) => ({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
+
+/** As {@link expectSame}, with the words of what is refused. */
+async function expectSameWords(method: string, path: string, body: object): Promise<void> {
+  const ask = async (to: HttpsConnections, token: string) => {
+    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+    const answer = await to.send({ method, path, headers, body: JSON.stringify(body) });
+    const { message, kind } = JSON.parse(answer.body.toString());
+    return { status: answer.status, ...(kind === "Status" ? { message } : {}) };
+  };
+  expect(await ask(ours, adminToken)).toEqual(await ask(theirs, kubernetes.adminToken));
+}
+
+describe("limits and quotas", () => {
+  test("a LimitRange fills and refuses", async () => {
+    await expectSame("POST", "/api/v1/namespaces", namespace("limited"));
+    const inLimited = "/api/v1/namespaces/limited";
+    await expectSame("POST", `${inLimited}/limitranges`, {
+      apiVersion: "v1",
+      kind: "LimitRange",
+      metadata: { name: "l" },
+      spec: {
+        limits: [
+          {
+            type: "Container",
+            default: { cpu: "500m" },
+            defaultRequest: { cpu: "100m", memory: "1Mi" },
+            min: { cpu: "50m" },
+            max: { cpu: "1" },
+            maxLimitRequestRatio: { cpu: "10" },
+          },
+          { type: "Pod", max: { cpu: "1500m" } },
+          { type: "PersistentVolumeClaim", min: { storage: "1Gi" }, max: { storage: "2Gi" } },
+        ],
+      },
+    });
+    for (const pod of [
+      podWith("a"),
+      podWith("a", undefined, { cpu: "300m" }),
+      podWith("a", { cpu: "10m" }),
+      podWith("a", undefined, { cpu: "2" }),
+      podWith("a", { cpu: "60m" }, { cpu: "900m" }),
+      podWith("a", { cpu: "600m" }),
+      podWith("a", undefined, undefined, { cpu: "2" }),
+    ]) {
+      await expectSame("POST", `${inLimited}/pods${dry}`, pod);
+      await expectSameWords("POST", `${inLimited}/pods${dry}`, pod);
+    }
+    for (const storage of ["500Mi", "1Gi", "3Gi"]) {
+      await expectSameWords("POST", `${inLimited}/persistentvolumeclaims${dry}`, claimOf("a", storage));
+    }
+  });
+
+  test("a ResourceQuota refuses, and its status counts", async () => {
+    await expectSame("POST", "/api/v1/namespaces", namespace("counted"));
+    const inCounted = "/api/v1/namespaces/counted";
+    const hard = {
+      pods: "2",
+      "requests.cpu": "1",
+      "limits.memory": "1Gi",
+      configmaps: "3",
+      "requests.storage": "5Gi",
+      persistentvolumeclaims: "2",
+      "gold.storageclass.storage.k8s.io/requests.storage": "1Gi",
+      "services.loadbalancers": "0",
+    };
+    const quota = { apiVersion: "v1", kind: "ResourceQuota", metadata: { name: "q" }, spec: { hard } };
+    await expectSame("POST", `${inCounted}/resourcequotas`, quota);
+    // No controller runs here: the first count is the test's.
+    const used = Object.fromEntries(Object.keys(hard).map((name) => [name, "0"]));
+    await expectSame("PUT", `${inCounted}/resourcequotas/q/status`, { ...quota, status: { hard, used } });
+    const some = { cpu: "600m" };
+    const writes: readonly (readonly [string, object])[] = [
+      ["pods", podWith("a")],
+      ["pods", podWith("a", some)],
+      ["pods", podWith("a", some, { memory: "100Mi" })],
+      ["pods", podWith("b", some, { memory: "100Mi" })],
+      ["pods", podWith("b", { cpu: "100m" }, { memory: "1Gi" })],
+      [`pods${dry}`, podWith("b", { cpu: "100m" }, { memory: "1Mi" })],
+      ["pods", podWith("b", { cpu: "100m" }, { memory: "1Mi" })],
+      ["pods", podWith("c", { cpu: "1m" }, { memory: "1Mi" })],
+      ["persistentvolumeclaims", claimOf("a", "4Gi")],
+      ["persistentvolumeclaims", claimOf("b", "2Gi")],
+      ["persistentvolumeclaims", claimOf("c", "1Gi", "gold")],
+      ["persistentvolumeclaims", claimOf("d", "1Gi", "gold")],
+      [
+        "services",
+        {
+          apiVersion: "v1",
+          kind: "Service",
+          metadata: { name: "s" },
+          spec: { type: "LoadBalancer", ports: [{ port: 1 }] },
+        },
+      ],
+    ];
+    for (const [resource, object] of writes)
+      await expectSameWords("POST", `${inCounted}/${resource}`, object);
+    await expectSame("GET", `${inCounted}/resourcequotas/q`);
+  });
+});
+
 describe("pods and paths", () => {
   test("bindings of a namespace, and a GET of one object that asks for a watch", async () => {
     const spec = { containers: [{ name: "a", image: "b" }] };
