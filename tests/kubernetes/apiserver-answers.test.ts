@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { HttpsConnections } from "../../packages/apiserver/src/testing/http.ts";
 import { adminToken, serveForTest, type TestServer } from "../../packages/apiserver/src/testing/serve.ts";
 import { type ControlPlane, startControlPlane } from "./support/index.ts";
+import { run } from "./support/processes.ts";
 
 let kubernetes: ControlPlane;
 let own: TestServer;
@@ -369,6 +370,60 @@ describe("limits and quotas", () => {
       await expectSameWords("POST", `${inCounted}/${resource}`, object);
     await expectSame("GET", `${inCounted}/resourcequotas/q`);
   });
+});
+
+test("CertificateSigningRequests: asking, deciding and signing", async () => {
+  const path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+  const made = await run("openssl", [
+    ..."req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout /dev/null -subj /CN=jane".split(
+      " ",
+    ),
+  ]);
+  const request = Buffer.from(made).toString("base64");
+  const object = (spec: object = {}, status?: object) => ({
+    apiVersion: "certificates.k8s.io/v1",
+    kind: "CertificateSigningRequest",
+    metadata: { name: "a" },
+    spec: { request, signerName: "example.com/signer", usages: ["client auth"], ...spec },
+    ...(status === undefined ? {} : { status }),
+  });
+  for (const spec of [
+    { request: "aGk=" },
+    { signerName: "" },
+    { signerName: "signer" },
+    { signerName: "example/signer" },
+    { usages: [] },
+    { usages: ["other"] },
+  ]) {
+    const { ours, reference } = (await both("POST", path + dry, object(spec))) as Record<
+      string,
+      { status: number }
+    >;
+    expect(ours?.status).toBe(reference?.status);
+  }
+  const approved = {
+    type: "Approved",
+    status: "True",
+    reason: "R",
+    message: "m",
+    lastUpdateTime: "2020-01-01T00:00:00Z",
+  };
+  await expectSame("POST", path, object({ username: "x", groups: ["y"] }, { conditions: [approved] }));
+  await expectSame("PUT", `${path}/a`, object({ usages: ["server auth"] }));
+  await expectSame("PUT", `${path}/a/status`, object({}, { conditions: [approved] }));
+  await expectSame(
+    "PUT",
+    `${path}/a/approval`,
+    object({}, { conditions: [{ ...approved, status: "False" }] }),
+  );
+  const denied = { ...approved, type: "Denied" };
+  await expectSame("PUT", `${path}/a/approval`, object({}, { conditions: [approved, denied] }));
+  const transition = { ...approved, lastTransitionTime: "2020-01-01T00:00:00Z" };
+  await expectSame("PUT", `${path}/a/approval`, object({}, { conditions: [transition] }));
+  await expectSame("PUT", `${path}/a/approval`, object({}, {}));
+  await expectSame("PUT", `${path}/a/status`, object({}, { certificate: "aGk=", conditions: [transition] }));
+  await expectSame("GET", `${path}/a`);
+  await expectSame("DELETE", `${path}/a`);
 });
 
 describe("pods and paths", () => {

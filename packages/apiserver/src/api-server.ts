@@ -4,6 +4,7 @@ import type { KubeClient, KubeObject } from "@longshore/kube";
 import { apiTime } from "@longshore/kube/basics";
 import type { Component, RuntimeEnv } from "@longshore/runtime";
 import { admissionChain } from "./admission/admission-chain.ts";
+import { certificateRequests } from "./admission/certificate-requests.ts";
 import { defaultStorageClass } from "./admission/default-storage-class.ts";
 import { limitRanger } from "./admission/limit-ranger.ts";
 import { namespaceLifecycle } from "./admission/namespace-lifecycle.ts";
@@ -145,6 +146,7 @@ export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): Api
       persistentVolumeClaimResize,
       storageObjectInUseProtection,
       rbacEscalation,
+      certificateRequests,
       nodeRestriction,
       resourceQuota,
     ]),

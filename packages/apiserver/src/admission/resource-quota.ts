@@ -1,6 +1,6 @@
 /**
  * ResourceQuota: what would exceed a quota of its namespace is refused, and what is stored is added to the quota's status
- * in the same request (kubernetes pkg/quota/v1, apiserver admission/plugin/resourcequota). What is given back is counted by
+ * in the same request (kubernetes pkg/quota/v1, apiserver admission/plugin/resourcequota). What is released is counted by
  * the controller (`controllers/quota-status.ts`, or that of a controller manager).
  */
 import type { KubeObject, Stored } from "@longshore/kube";

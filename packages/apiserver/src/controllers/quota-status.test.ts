@@ -29,7 +29,7 @@ const claim = (name: string, storage: string) => ({
   spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage } } },
 });
 
-test("what is made is counted at once, and what goes is given back", async () => {
+test("what is made is counted at once, and what goes is released", async () => {
   const { clock, ask, outcome, used } = await world({
     pods: "2",
     "requests.cpu": "1",

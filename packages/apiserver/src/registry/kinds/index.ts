@@ -4,6 +4,7 @@ import type { Kind } from "../../api/kind.ts";
 import { structNameOf, structOf } from "../../schema/schema.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
 import { csiStorageCapacity, volumeAttributesClass } from "./capacity.ts";
+import { certificateSigningRequest } from "./certificate-signing-request.ts";
 import { componentStatus } from "./component-status.ts";
 import { binding, configMap, lease, namespace, secret, service, serviceAccount } from "./core.ts";
 import { customResourceDefinition } from "./custom-resource-definition.ts";
@@ -73,6 +74,7 @@ const sources: readonly KindSource[] = [
   clusterRoleBinding,
   role,
   roleBinding,
+  certificateSigningRequest,
   customResourceDefinition,
   ...reviews,
 ];
