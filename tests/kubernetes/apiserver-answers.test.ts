@@ -426,6 +426,47 @@ test("CertificateSigningRequests: asking, deciding and signing", async () => {
   await expectSame("DELETE", `${path}/a`);
 });
 
+test.each([
+  ["/apis/batch/v1/namespaces/default/jobs", "batch/v1", "Job"],
+  ["/apis/batch/v1beta1/namespaces/default/cronjobs", "batch/v1beta1", "CronJob"],
+  [`${inDefault}/replicationcontrollers`, "v1", "ReplicationController"],
+  ["/apis/apps/v1/namespaces/default/deployments", "apps/v1", "Deployment"],
+])("what a deletion through %s does with what is owned", async (path, apiVersion, kind) => {
+  const pod = { metadata: { labels: { a: "b" } }, spec: { containers: [{ name: "a", image: "b" }] } };
+  const once = { template: { ...pod, spec: { ...pod.spec, restartPolicy: "Never" } } };
+  const spec = {
+    Job: once,
+    CronJob: { schedule: "0 0 1 1 *", jobTemplate: { spec: once } },
+    ReplicationController: { template: pod },
+    Deployment: { selector: { matchLabels: { a: "b" } }, template: pod },
+  }[kind];
+  for (const query of [
+    "",
+    "?propagationPolicy=Background",
+    "?propagationPolicy=Foreground",
+    "?orphanDependents=false",
+  ]) {
+    const name = `d${query.length}`;
+    for (const finalizers of [undefined, ["foregroundDeletion"]]) {
+      const metadata = {
+        name: finalizers === undefined ? name : `${name}f`,
+        ...(finalizers && { finalizers }),
+      };
+      await both("POST", path, { apiVersion, kind, metadata, spec });
+      await both("DELETE", `${path}/${metadata.name}${query}`);
+      const left = async (call: "ours" | "reference") => {
+        const answers = await both("GET", `${path}/${metadata.name}`);
+        const { status, body } = answers[call] as {
+          status: number;
+          body?: { metadata: { finalizers?: string[] } };
+        };
+        return { status, finalizers: body?.metadata.finalizers };
+      };
+      expect(await left("ours")).toEqual(await left("reference"));
+    }
+  }
+});
+
 describe("pods and paths", () => {
   test("bindings of a namespace, and a GET of one object that asks for a watch", async () => {
     const spec = { containers: [{ name: "a", image: "b" }] };
