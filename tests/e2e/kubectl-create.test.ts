@@ -16,7 +16,7 @@ const generators: readonly (readonly [command: string, made: string])[] = [
   ["job two --from=cronjob/one", "job/two"],
   ["poddisruptionbudget one --selector=app=one --min-available=1", "poddisruptionbudget/one"],
   ["priorityclass one --value=1000 --description=d", "priorityclass/one"],
-  ["quota one --hard=cpu=1,pods=2", "quota/one"],
+  ["quota one --hard=configmaps=20,pods=20", "quota/one"],
   ["role one --verb=get --resource=pods", "role/one"],
   ["rolebinding one --clusterrole=view --user=jane", "rolebinding/one"],
   ["secret generic one --from-literal=a=b", "secret/one"],

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { HttpsConnections } from "../../packages/apiserver/src/testing/http.ts";
 import { adminToken, serveForTest, type TestServer } from "../../packages/apiserver/src/testing/serve.ts";
 import { type ControlPlane, startControlPlane } from "./support/index.ts";
+import { run } from "./support/processes.ts";
 
 let kubernetes: ControlPlane;
 let own: TestServer;
@@ -246,6 +247,273 @@ const kinds: readonly (readonly [
     } as never,
   ],
 ];
+
+type Amounts = Readonly<Record<string, string>>;
+
+const podWith = (name: string, requests?: Amounts, limits?: Amounts, initLimits?: Amounts) => ({
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { name },
+  spec: {
+    containers: [
+      { name: "a", image: "b", resources: { ...(requests && { requests }), ...(limits && { limits }) } },
+    ],
+    ...(initLimits && { initContainers: [{ name: "i", image: "b", resources: { limits: initLimits } }] }),
+  },
+});
+const claimOf = (name: string, storage: string, storageClassName?: string) => ({
+  apiVersion: "v1",
+  kind: "PersistentVolumeClaim",
+  metadata: { name },
+  spec: {
+    accessModes: ["ReadWriteOnce"],
+    resources: { requests: { storage } },
+    ...(storageClassName && { storageClassName }),
+  },
+});
+const namespace = (name: string) => ({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
+
+/** As {@link expectSame}, with the words of what is refused. */
+async function expectSameWords(method: string, path: string, body: object): Promise<void> {
+  const ask = async (to: HttpsConnections, token: string) => {
+    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+    const answer = await to.send({ method, path, headers, body: JSON.stringify(body) });
+    const { message, kind } = JSON.parse(answer.body.toString());
+    return { status: answer.status, ...(kind === "Status" ? { message } : {}) };
+  };
+  expect(await ask(ours, adminToken)).toEqual(await ask(theirs, kubernetes.adminToken));
+}
+
+describe("limits and quotas", () => {
+  test("a LimitRange fills and refuses", async () => {
+    await expectSame("POST", "/api/v1/namespaces", namespace("limited"));
+    const inLimited = "/api/v1/namespaces/limited";
+    await expectSame("POST", `${inLimited}/limitranges`, {
+      apiVersion: "v1",
+      kind: "LimitRange",
+      metadata: { name: "l" },
+      spec: {
+        limits: [
+          {
+            type: "Container",
+            default: { cpu: "500m" },
+            defaultRequest: { cpu: "100m", memory: "1Mi" },
+            min: { cpu: "50m" },
+            max: { cpu: "1" },
+            maxLimitRequestRatio: { cpu: "10" },
+          },
+          { type: "Pod", max: { cpu: "1500m" } },
+          { type: "PersistentVolumeClaim", min: { storage: "1Gi" }, max: { storage: "2Gi" } },
+        ],
+      },
+    });
+    for (const pod of [
+      podWith("a"),
+      podWith("a", undefined, { cpu: "300m" }),
+      podWith("a", { cpu: "10m" }),
+      podWith("a", undefined, { cpu: "2" }),
+      podWith("a", { cpu: "60m" }, { cpu: "900m" }),
+      podWith("a", { cpu: "600m" }),
+      podWith("a", undefined, undefined, { cpu: "2" }),
+    ]) {
+      await expectSame("POST", `${inLimited}/pods${dry}`, pod);
+      await expectSameWords("POST", `${inLimited}/pods${dry}`, pod);
+    }
+    for (const storage of ["500Mi", "1Gi", "3Gi"]) {
+      await expectSameWords("POST", `${inLimited}/persistentvolumeclaims${dry}`, claimOf("a", storage));
+    }
+  });
+
+  test("a ResourceQuota refuses, and its status counts", async () => {
+    await expectSame("POST", "/api/v1/namespaces", namespace("counted"));
+    const inCounted = "/api/v1/namespaces/counted";
+    const hard = {
+      pods: "2",
+      "requests.cpu": "1",
+      "limits.memory": "1Gi",
+      configmaps: "3",
+      "requests.storage": "5Gi",
+      persistentvolumeclaims: "2",
+      "gold.storageclass.storage.k8s.io/requests.storage": "1Gi",
+      "services.loadbalancers": "0",
+    };
+    const quota = { apiVersion: "v1", kind: "ResourceQuota", metadata: { name: "q" }, spec: { hard } };
+    await expectSame("POST", `${inCounted}/resourcequotas`, quota);
+    // No controller runs here: the first count is the test's.
+    const used = Object.fromEntries(Object.keys(hard).map((name) => [name, "0"]));
+    await expectSame("PUT", `${inCounted}/resourcequotas/q/status`, { ...quota, status: { hard, used } });
+    const some = { cpu: "600m" };
+    const writes: readonly (readonly [string, object])[] = [
+      ["pods", podWith("a")],
+      ["pods", podWith("a", some)],
+      ["pods", podWith("a", some, { memory: "100Mi" })],
+      ["pods", podWith("b", some, { memory: "100Mi" })],
+      ["pods", podWith("b", { cpu: "100m" }, { memory: "1Gi" })],
+      [`pods${dry}`, podWith("b", { cpu: "100m" }, { memory: "1Mi" })],
+      ["pods", podWith("b", { cpu: "100m" }, { memory: "1Mi" })],
+      ["pods", podWith("c", { cpu: "1m" }, { memory: "1Mi" })],
+      ["persistentvolumeclaims", claimOf("a", "4Gi")],
+      ["persistentvolumeclaims", claimOf("b", "2Gi")],
+      ["persistentvolumeclaims", claimOf("c", "1Gi", "gold")],
+      ["persistentvolumeclaims", claimOf("d", "1Gi", "gold")],
+      [
+        "services",
+        {
+          apiVersion: "v1",
+          kind: "Service",
+          metadata: { name: "s" },
+          spec: { type: "LoadBalancer", ports: [{ port: 1 }] },
+        },
+      ],
+    ];
+    for (const [resource, object] of writes)
+      await expectSameWords("POST", `${inCounted}/${resource}`, object);
+    await expectSame("GET", `${inCounted}/resourcequotas/q`);
+  });
+});
+
+test("CertificateSigningRequests: asking, deciding and signing", async () => {
+  const path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+  const made = await run("openssl", [
+    ..."req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout /dev/null -subj /CN=jane".split(
+      " ",
+    ),
+  ]);
+  const request = Buffer.from(made).toString("base64");
+  const object = (spec: object = {}, status?: object) => ({
+    apiVersion: "certificates.k8s.io/v1",
+    kind: "CertificateSigningRequest",
+    metadata: { name: "a" },
+    spec: { request, signerName: "example.com/signer", usages: ["client auth"], ...spec },
+    ...(status === undefined ? {} : { status }),
+  });
+  for (const spec of [
+    { request: "aGk=" },
+    { signerName: "" },
+    { signerName: "signer" },
+    { signerName: "example/signer" },
+    { usages: [] },
+    { usages: ["other"] },
+  ]) {
+    const { ours, reference } = (await both("POST", path + dry, object(spec))) as Record<
+      string,
+      { status: number }
+    >;
+    expect(ours?.status).toBe(reference?.status);
+  }
+  const approved = {
+    type: "Approved",
+    status: "True",
+    reason: "R",
+    message: "m",
+    lastUpdateTime: "2020-01-01T00:00:00Z",
+  };
+  await expectSame("POST", path, object({ username: "x", groups: ["y"] }, { conditions: [approved] }));
+  await expectSame("PUT", `${path}/a`, object({ usages: ["server auth"] }));
+  await expectSame("PUT", `${path}/a/status`, object({}, { conditions: [approved] }));
+  await expectSame(
+    "PUT",
+    `${path}/a/approval`,
+    object({}, { conditions: [{ ...approved, status: "False" }] }),
+  );
+  const denied = { ...approved, type: "Denied" };
+  await expectSame("PUT", `${path}/a/approval`, object({}, { conditions: [approved, denied] }));
+  const transition = { ...approved, lastTransitionTime: "2020-01-01T00:00:00Z" };
+  await expectSame("PUT", `${path}/a/approval`, object({}, { conditions: [transition] }));
+  await expectSame("PUT", `${path}/a/approval`, object({}, {}));
+  await expectSame("PUT", `${path}/a/status`, object({}, { certificate: "aGk=", conditions: [transition] }));
+  await expectSame("GET", `${path}/a`);
+  await expectSame("DELETE", `${path}/a`);
+});
+
+test.each([
+  ["/apis/batch/v1/namespaces/default/jobs", "batch/v1", "Job"],
+  ["/apis/batch/v1beta1/namespaces/default/cronjobs", "batch/v1beta1", "CronJob"],
+  [`${inDefault}/replicationcontrollers`, "v1", "ReplicationController"],
+  ["/apis/apps/v1/namespaces/default/deployments", "apps/v1", "Deployment"],
+])("what a deletion through %s does with what is owned", async (path, apiVersion, kind) => {
+  const pod = { metadata: { labels: { a: "b" } }, spec: { containers: [{ name: "a", image: "b" }] } };
+  const once = { template: { ...pod, spec: { ...pod.spec, restartPolicy: "Never" } } };
+  const spec = {
+    Job: once,
+    CronJob: { schedule: "0 0 1 1 *", jobTemplate: { spec: once } },
+    ReplicationController: { template: pod },
+    Deployment: { selector: { matchLabels: { a: "b" } }, template: pod },
+  }[kind];
+  for (const query of [
+    "",
+    "?propagationPolicy=Background",
+    "?propagationPolicy=Foreground",
+    "?orphanDependents=false",
+  ]) {
+    const name = `d${query.length}`;
+    for (const finalizers of [undefined, ["foregroundDeletion"]]) {
+      const metadata = {
+        name: finalizers === undefined ? name : `${name}f`,
+        ...(finalizers && { finalizers }),
+      };
+      await both("POST", path, { apiVersion, kind, metadata, spec });
+      await both("DELETE", `${path}/${metadata.name}${query}`);
+      const left = async (call: "ours" | "reference") => {
+        const answers = await both("GET", `${path}/${metadata.name}`);
+        const { status, body } = answers[call] as {
+          status: number;
+          body?: { metadata: { finalizers?: string[] } };
+        };
+        return { status, finalizers: body?.metadata.finalizers };
+      };
+      expect(await left("ours")).toEqual(await left("reference"));
+    }
+  }
+});
+
+describe("pods and paths", () => {
+  test("bindings of a namespace, and a GET of one object that asks for a watch", async () => {
+    const spec = { containers: [{ name: "a", image: "b" }] };
+    const made = await both("POST", `${inDefault}/pods`, {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name: "bound" },
+      spec,
+    });
+    expect(made.ours).toMatchObject({ status: 201 });
+    await expectSame("GET", `${inDefault}/pods/bound?watch=true&timeoutSeconds=1`);
+    await expectSame("GET", `${inDefault}/pods/missing?watch=true&timeoutSeconds=1`);
+    const binding = (metadata: object) => ({
+      apiVersion: "v1",
+      kind: "Binding",
+      metadata,
+      target: { kind: "Node", name: "n" },
+    });
+    await expectSame("POST", `${inDefault}/bindings`, binding({}));
+    await expectSame("POST", `${inDefault}/bindings`, binding({ name: "missing" }));
+    await expectSame("POST", `${inDefault}/bindings`, binding({ name: "bound" }));
+    await expectSame("POST", `${inDefault}/bindings`, binding({ name: "bound" }));
+    await expectSame("GET", `${inDefault}/bindings`);
+    await expectSame("GET", `${inDefault}/bindings/bound`);
+    const { ours } = await both("GET", `${inDefault}/pods/bound`);
+    expect(ours).toMatchObject({ body: { spec: { nodeName: "n" } } });
+    await both("DELETE", `${inDefault}/pods/bound`, { gracePeriodSeconds: 0 });
+  });
+
+  test.each(["healthz", "livez", "readyz"])(
+    "/%s?verbose: every check of ours is one of theirs",
+    async (name) => {
+      const { ours, reference } = (await both("GET", `/${name}?verbose&exclude=etcd`)) as Record<
+        "ours" | "reference",
+        { status: number; body: string }
+      >;
+      expect(ours.status).toBe(reference.status);
+      const theirLines = reference.body.split("\n");
+      expect(ours.body.split("\n").filter((line) => !theirLines.includes(line))).toEqual([]);
+      expect(ours.body.split("\n").length).toBeGreaterThan(3);
+    },
+  );
+
+  test("the classes of the system stay", async () => {
+    await expectSame("DELETE", "/apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical");
+  });
+});
 
 describe("creating and replacing", () => {
   test.each(kinds)("%s", async (path, object) => {

@@ -31,6 +31,7 @@ const sources: readonly (readonly [file: string, prefix: string])[] = [
   ["rbac/v1.d.ts", "rbac.v1"],
   ["authentication/v1.d.ts", "authentication.v1"],
   ["authorization/v1.d.ts", "authorization.v1"],
+  ["certificates/v1.d.ts", "certificates.v1"],
   ["apiextensions/v1.d.ts", "apiextensions.v1"],
 ];
 
@@ -57,6 +58,7 @@ const inlined: ReadonlySet<string> = new Set([
   "volumeSource",
   "volumeStatus",
   "handler",
+  "ingressRuleValue",
 ]);
 
 /** Messages that are not separate types in JSON, and the form that they have there. */
@@ -69,6 +71,7 @@ const forms: Readonly<Record<string, string>> = {
   "meta.v1.FieldsV1": "any",
   "authentication.v1.ExtraValue": "[]string",
   "authorization.v1.ExtraValue": "[]string",
+  "certificates.v1.ExtraValue": "[]string",
   string: "string",
   bytes: "string",
   bool: "boolean",
@@ -78,7 +81,7 @@ const forms: Readonly<Record<string, string>> = {
 
 /** Messages that clients never send as objects. */
 const left =
-  /^(meta\.v1\.(Time|MicroTime|Timestamp|Verbs|Duration|FieldsV1|TypeMeta|Group.*|RootPaths|TableOptions)|.*ExtraValue|core\.v1\.(Volume|PersistentVolume)Source|core\.v1\.(ProbeHandler|EphemeralContainerCommon|VolumeStatus))$/;
+  /^(meta\.v1\.(Time|MicroTime|Timestamp|Verbs|Duration|FieldsV1|TypeMeta|Group.*|RootPaths|TableOptions)|.*ExtraValue|core\.v1\.(Volume|PersistentVolume)Source|networking\.v1\.IngressRuleValue|core\.v1\.(ProbeHandler|EphemeralContainerCommon|VolumeStatus))$/;
 
 const declared = new Map<string, string>();
 const texts = sources.map(([file, prefix]) => ({ prefix, text: readFileSync(join(types, file), "utf8") }));

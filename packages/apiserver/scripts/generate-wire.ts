@@ -40,6 +40,7 @@ const groups = [
   "authentication",
   "authorization",
   "autoscaling",
+  "certificates",
   "discovery",
   "networking",
   "node",

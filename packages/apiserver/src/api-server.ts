@@ -4,13 +4,16 @@ import type { KubeClient, KubeObject } from "@longshore/kube";
 import { apiTime } from "@longshore/kube/basics";
 import type { Component, RuntimeEnv } from "@longshore/runtime";
 import { admissionChain } from "./admission/admission-chain.ts";
+import { certificateRequests } from "./admission/certificate-requests.ts";
 import { defaultStorageClass } from "./admission/default-storage-class.ts";
+import { limitRanger } from "./admission/limit-ranger.ts";
 import { namespaceLifecycle } from "./admission/namespace-lifecycle.ts";
 import { nodeRestriction } from "./admission/node-restriction.ts";
 import { persistentVolumeClaimResize } from "./admission/persistent-volume-claim-resize.ts";
 import { defaultTolerationSeconds, serviceAccountRequired } from "./admission/pod-defaults.ts";
 import { priority } from "./admission/priority.ts";
 import { rbacEscalation } from "./admission/rbac-escalation.ts";
+import { resourceQuota } from "./admission/resource-quota.ts";
 import { serviceAccount } from "./admission/service-account.ts";
 import { storageObjectInUseProtection } from "./admission/storage-object-in-use-protection.ts";
 import { adminUser, type UserInfo } from "./api/api-request.ts";
@@ -26,6 +29,7 @@ import { InProcessClient } from "./client/in-process-client.ts";
 import { Definitions } from "./controllers/definitions.ts";
 import { startGarbageCollector } from "./controllers/garbage-collector.ts";
 import { startNamespaceLifecycle } from "./controllers/namespace-lifecycle.ts";
+import { startQuotaStatus } from "./controllers/quota-status.ts";
 import { startRoleAggregation } from "./controllers/role-aggregation.ts";
 import { startServiceAccounts } from "./controllers/service-accounts.ts";
 import { builtInKinds } from "./registry/kinds/index.ts";
@@ -133,6 +137,7 @@ export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): Api
     version,
     admission: admissionChain([
       namespaceLifecycle,
+      limitRanger,
       ...(options.requireServiceAccounts === true ? [serviceAccountRequired] : []),
       ...(options.serviceAccounts === true ? [serviceAccount] : []),
       defaultTolerationSeconds,
@@ -141,7 +146,9 @@ export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): Api
       persistentVolumeClaimResize,
       storageObjectInUseProtection,
       rbacEscalation,
+      certificateRequests,
       nodeRestriction,
+      resourceQuota,
     ]),
     watches,
   });
@@ -171,6 +178,7 @@ export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): Api
         startGarbageCollector(env, registry),
         startNamespaceLifecycle(env, registry),
         startRoleAggregation(env, registry),
+        startQuotaStatus(env, registry),
         ...(options.serviceAccounts === true
           ? [
               startServiceAccounts(env, registry, {

@@ -31,6 +31,13 @@ export interface AdmissionPlugin {
     next: KubeObject,
     old: Stored,
   ) => void;
+  /** Called last, when nothing can refuse the write any more but the plugin itself: it may write what belongs to it. */
+  readonly beforeCommit?: (
+    context: RegistryContext,
+    request: KindRequest,
+    next: KubeObject,
+    old: Stored | undefined,
+  ) => void;
 }
 
 /** Runs `plugins` in order, each on what the one before it returned; the first that throws ends it. */
@@ -41,6 +48,9 @@ export function admissionChain(plugins: readonly AdmissionPlugin[]): Admission {
     },
     onStatusUpdate(context, request, next, old) {
       for (const plugin of plugins) plugin.onStatusUpdate?.(context, request, next, old);
+    },
+    beforeCommit(context, request, next, old) {
+      for (const plugin of plugins) plugin.beforeCommit?.(context, request, next, old);
     },
     onCreate: (context, request, object) =>
       plugins.reduce((o, plugin) => plugin.onCreate?.(context, request, o) ?? o, object),

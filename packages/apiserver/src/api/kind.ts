@@ -92,6 +92,8 @@ export interface Kind {
   /** DELETE answers with the object rather than with a Status that names it. */
   readonly answersDeleted?: boolean;
   readonly noDeleteCollection?: boolean;
+  /** Versions through which a deletion that does not say otherwise leaves what the object owns (DefaultGarbageCollectionPolicy). */
+  readonly orphansByDefault?: readonly string[];
   /** How names may look; default: a DNS subdomain. */
   readonly names?: "subdomain" | "label" | "path-segment";
   /** Fills what the API fills in on reading, for new and stored objects alike. Pure. */

@@ -5,8 +5,9 @@ import { type CachedDocument, sendDocument } from "./cached-documents.ts";
 import { compactEndpoint } from "./compact-endpoint.ts";
 import { coreVersions, groupList, oneGroup, resourceList, rootPaths, versionDocument } from "./discovery.ts";
 import { header } from "./exchange.ts";
+import { healthEndpoints } from "./health-endpoints.ts";
 import { checkReads, type PathCall, type PathEndpoint } from "./path-endpoint.ts";
-import { send, sendJson, sendPageNotFound, sendText } from "./respond.ts";
+import { send, sendJson, sendPageNotFound } from "./respond.ts";
 import { tokenKeyEndpoints } from "./token-key-endpoints.ts";
 
 /** Answers a request for a non-resource path. @throws KubeApiError 404, 405 */
@@ -23,7 +24,7 @@ export async function answerPath(call: Omit<PathCall, "context">): Promise<void>
 
 /** Every path that is no resource; others add theirs here. */
 const pathEndpoints: readonly PathEndpoint[] = [
-  { path: /^\/(healthz|livez|readyz)(\/ping|\/log|\/etcd)?$/, answer: health },
+  ...healthEndpoints,
   ...tokenKeyEndpoints,
   compactEndpoint,
   { path: "/openapi/v2", answer: version2 },
@@ -86,11 +87,6 @@ function notThere({ context, path, request, response }: PathCall): void {
     (root === "api" || root === "apis") && context.kinds.all().some((kind) => kind.group === group);
   if (isKnown) throw unknownResource();
   sendPageNotFound(request, response);
-}
-
-function health({ server, request, response }: PathCall): void {
-  if (server.running) sendText(request, response, 200, "ok");
-  else sendText(request, response, 503, "stopping");
 }
 
 /** Loaded with the first request for a document: the server is there the sooner. */

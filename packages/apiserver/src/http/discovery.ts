@@ -119,15 +119,6 @@ export function resourcesIn(
   const served = kinds.all().filter((kind) => kind.group === group && kind.versions.includes(version));
   if (served.length === 0) return [];
   const resources = served.flatMap((kind) => resourcesOf(kindInVersion(kind, version), emulated));
-  if (group === "") {
-    resources.push({
-      name: "bindings",
-      singularName: emulated.has("singularNames") ? "binding" : "",
-      namespaced: true,
-      kind: "Binding",
-      verbs: ["create"],
-    });
-  }
   return resources.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 

@@ -11,6 +11,7 @@ import {
   methodNotSupported,
   unsupportedValue,
 } from "../api/errors.ts";
+import { type Kind, tableKey } from "../api/kind.ts";
 import { own } from "../api/own.ts";
 import { bodyOfKind } from "./body-of-kind.ts";
 import {
@@ -56,6 +57,14 @@ export function bindPod(context: RegistryContext, request: KindRequest): ObjectA
   }
   const success = { kind: "Status", apiVersion: "v1", metadata: {}, status: "Success", code: 201 };
   return { type: "object", code: 201, object: own(success as KubeObject) };
+}
+
+/** POST to a namespace's `bindings`: as {@link bindPod}, of the pod that the Binding has the name of (BindingREST, legacy form). */
+export function bindNamed(context: RegistryContext, request: KindRequest): ObjectAnswer {
+  const name = bodyOfKind(request, "Binding").metadata?.name ?? "";
+  if (name === "") throw badRequest("Name parameter required.");
+  const of = context.kinds.findKind("", "Pod") as Kind;
+  return bindPod(context, { ...request, of, table: context.store.table(tableKey(of)), name });
 }
 
 function boundPod(pod: Stored<Pod>, nodeName: string, binding: Binding, now: string): KubeObject {

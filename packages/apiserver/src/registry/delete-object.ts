@@ -21,6 +21,8 @@ interface DeleteOptions {
   readonly orphanDependents?: boolean;
   readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };
   readonly dryRun?: readonly string[];
+  /** What is done with what the object owns where nothing else is said: it is left. */
+  readonly orphansByDefault?: boolean;
 }
 
 /** DELETE of one object. */
@@ -175,7 +177,8 @@ function finalizersFor(old: Stored, options: DeleteOptions): readonly string[] {
   if (policy === "Orphan") return [...others, "orphan"];
   if (policy === "Foreground") return [...others, "foregroundDeletion"];
   if (policy === "Background" || options.orphanDependents === false) return others;
-  return old.metadata.finalizers ?? [];
+  const given = old.metadata.finalizers ?? [];
+  return options.orphansByDefault === true && given.length === others.length ? [...others, "orphan"] : given;
 }
 
 /** Removes an object whose last finalizer an update has taken off; undefined when it has to stay. */
@@ -240,6 +243,7 @@ function deleteOptions(request: KindRequest): DeleteOptions {
     ...(query.propagationPolicy === undefined ? {} : { propagationPolicy: query.propagationPolicy }),
     ...(query.orphanDependents === undefined ? {} : { orphanDependents: query.orphanDependents }),
     ...body,
+    orphansByDefault: request.of.orphansByDefault?.includes(request.version) === true,
   };
   const policy = options.propagationPolicy;
   if (policy !== undefined && options.orphanDependents !== undefined) {

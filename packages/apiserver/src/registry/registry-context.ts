@@ -74,6 +74,13 @@ export interface Admission {
   onStatusUpdate(context: RegistryContext, request: KindRequest, next: KubeObject, old: Stored): void;
   onCreate(context: RegistryContext, request: KindRequest, object: KubeObject): KubeObject;
   onUpdate(context: RegistryContext, request: KindRequest, next: KubeObject, old: Stored): KubeObject;
+  /** The write is about to be stored; not called for a dry run. @throws KubeApiError when it is refused nevertheless */
+  beforeCommit(
+    context: RegistryContext,
+    request: KindRequest,
+    next: KubeObject,
+    old: Stored | undefined,
+  ): void;
 }
 
 /** How the kind is named in messages. */

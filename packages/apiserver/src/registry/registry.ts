@@ -16,6 +16,7 @@ import { kindInVersion } from "../api/kind-table.ts";
 import { withinWorkTime } from "../api/work-time.ts";
 import { type Attributes, assertAllowed, attributesOfRequest } from "../authorization/authorizer.ts";
 import { answerReview } from "./answer-review.ts";
+import { bindNamed } from "./bind-pod.ts";
 import { checkReached } from "./check-list-options.ts";
 import { deleteCollection, deleteObject } from "./delete-object.ts";
 import { listPage } from "./list-page.ts";
@@ -93,6 +94,7 @@ function checkServed(of: Kind, request: ApiRequest): void {
 }
 
 function mainHandler(context: RegistryContext, request: KindRequest): ApiAnswer {
+  if (request.of.kind === "Binding" && request.of.group === "") return bindNamed(context, request);
   if (request.of.virtual === true) return answerReview(context, request);
   switch (request.verb) {
     case "get":

@@ -1,5 +1,6 @@
 /** Sub-resources: which there are, and those that are a few lines: status and finalize. */
 import type { KubeObject } from "@longshore/kube";
+import { apiTime } from "@longshore/kube/basics";
 import type { ApiAnswer } from "../api/api-request.ts";
 import { methodNotSupported, unknownResource } from "../api/errors.ts";
 import { own } from "../api/own.ts";
@@ -7,6 +8,7 @@ import { bindPod } from "./bind-pod.ts";
 import { createToken } from "./create-token.ts";
 import { finishDeletion } from "./delete-object.ts";
 import { evictPod } from "./evict-pod.ts";
+import { withDecisions } from "./kinds/certificate-signing-request.ts";
 import { metadataForUpdate } from "./metadata.ts";
 import { changeEphemeralContainers, podLog, resizePod } from "./pod-subresources.ts";
 import {
@@ -25,6 +27,9 @@ export type SubresourceHandler = (context: RegistryContext, request: KindRequest
 
 /** The handler of the request's sub-resource. @throws KubeApiError 404 when the kind has none of that name */
 export function subresourceHandler({ of, subresource }: KindRequest): SubresourceHandler {
+  if (of.group === "certificates.k8s.io" && (subresource === "status" || subresource === "approval")) {
+    return decision;
+  }
   if (subresource === "status" && of.statusSubresource === true) return status;
   if (of.group === "" && of.kind === "Pod") {
     if (subresource === "binding") return bindPod;
@@ -50,6 +55,12 @@ function status(context: RegistryContext, request: KindRequest): ApiAnswer {
     default:
       throw methodNotSupported(groupResource(request.of), request.verb);
   }
+}
+
+/** The status of a CertificateSigningRequest, of which an approval changes the conditions alone. */
+function decision(context: RegistryContext, request: KindRequest): ApiAnswer {
+  const of = withDecisions(request.of, request.subresource === "approval", apiTime(context.clock.now()));
+  return status(context, { ...request, of });
 }
 
 /** PUT of a namespace's `spec.finalizers`, the last act of its deletion. */

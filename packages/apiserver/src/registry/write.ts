@@ -87,6 +87,7 @@ export function createObject(context: RegistryContext, request: KindRequest): Ob
   const there = request.table.get(identity.namespace, identity.name);
   if (there !== undefined) throw alreadyExists(groupResource(of), identity.name, there);
   if (isDryRun(request)) return { type: "object", code: 201, object: own(object) };
+  context.admission.beforeCommit(context, request, object, undefined);
   return { type: "object", code: 201, object: commitOne(context, request, identity, object) };
 }
 
@@ -310,6 +311,7 @@ export function replace(
   // As the reference's store: an update that changes nothing keeps the resource version, and no watch sees it.
   if (sameJson(admitted, old)) return { type: "object", code: 200, object: old };
   if (isDryRun(request)) return { type: "object", code: 200, object: admitted };
+  if (!status) context.admission.beforeCommit(context, request, admitted, old);
   const identity = { namespace: old.metadata.namespace ?? "", name: old.metadata.name };
   const finished = finishDeletion(context, request, identity, admitted);
   if (finished !== undefined) return { type: "object", code: 200, object: finished };

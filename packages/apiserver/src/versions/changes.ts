@@ -162,6 +162,7 @@ export const groupVersions: Readonly<Record<string, Change>> = {
 export const storageVersions: Readonly<Record<string, Change & { readonly version: string }>> = {
   "coordination.k8s.io/Lease": { version: "v1beta1", until: 21 },
   "networking.k8s.io/Ingress": { version: "v1beta1", until: 22 },
+  "certificates.k8s.io/CertificateSigningRequest": { version: "v1beta1", until: 22 },
   "networking.k8s.io/IngressClass": { version: "v1beta1", until: 22 },
   "node.k8s.io/RuntimeClass": { version: "v1beta1", until: 22 },
   "storage.k8s.io/CSIDriver": { version: "v1beta1", until: 21 },

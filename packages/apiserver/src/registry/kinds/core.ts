@@ -60,6 +60,9 @@ export const namespace = (version: EmulatedVersion): Kind =>
     validate: (o) => namespaceFinalizerProblems(spec(o).finalizers ?? [], "spec.finalizers"),
   });
 
+/** Binding, which is carried out and never stored. */
+export const binding = core("Binding", "bindings", { virtual: true });
+
 /** Turns the plain values of `stringData` into `data`. */
 function secretDefaults(object: KubeObject): KubeObject {
   const secret = withDefaults(object as LooseObject, { type: "Opaque" });

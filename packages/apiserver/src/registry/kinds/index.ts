@@ -4,8 +4,9 @@ import type { Kind } from "../../api/kind.ts";
 import { structNameOf, structOf } from "../../schema/schema.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
 import { csiStorageCapacity, volumeAttributesClass } from "./capacity.ts";
+import { certificateSigningRequest } from "./certificate-signing-request.ts";
 import { componentStatus } from "./component-status.ts";
-import { configMap, lease, namespace, secret, service, serviceAccount } from "./core.ts";
+import { binding, configMap, lease, namespace, secret, service, serviceAccount } from "./core.ts";
 import { customResourceDefinition } from "./custom-resource-definition.ts";
 import { endpointSlice, endpoints } from "./endpoints.ts";
 import { event, groupEvent } from "./events.ts";
@@ -32,6 +33,7 @@ const sources: readonly KindSource[] = [
   namespace,
   node,
   pod,
+  binding,
   persistentVolume,
   persistentVolumeClaim,
   secret,
@@ -72,6 +74,7 @@ const sources: readonly KindSource[] = [
   clusterRoleBinding,
   role,
   roleBinding,
+  certificateSigningRequest,
   customResourceDefinition,
   ...reviews,
 ];

@@ -67,6 +67,7 @@ export const replicationController: Kind = {
   group: "",
   versions: ["v1"],
   kind: "ReplicationController",
+  orphansByDefault: ["v1"],
   plural: "replicationcontrollers",
   shortNames: ["rc"],
   categories: ["all"],

@@ -63,6 +63,7 @@ export function localVolumePlugin(): BlockVolumePlugin & GlobalMountsVolumePlugi
     getVolumeName: specName,
     canSupport: ({ persistentVolume }) => persistentVolume?.spec?.local != null,
     supportsMountOption: () => true,
+    supportsMetrics: () => true,
     // What is at the path is looked at with each mount.
     canDeviceMount: async () => true,
     newDeviceMounter: () => deviceMounter(node()),
