@@ -24,7 +24,7 @@ test.skipIf(!existsSync("/bin/bash")).each([
   [
     "options after the value of one",
     ["longshore", "cluster", "up", "--dir", "up", "--no"],
-    ["--nodes", "--node-decides-migration"],
+    ["--nodes", "--node-decides-migration", "--node-deployment"],
   ],
   [
     "nothing for the value itself, so that bash offers files",

@@ -5,7 +5,6 @@
  */
 import type { PersistentVolume } from "@longshore/kube";
 import { splitUniqueName, type UniqueVolumeName } from "../../framework/unique-volume-name.ts";
-import { defaultPool } from "../../plugins/rbd/rbd-provisioning.ts";
 
 /** How the names of a plugin are compared. */
 interface Spelling {
@@ -14,6 +13,9 @@ interface Spelling {
   /** Left out: there is one spelling. */
   keyOf?(volumeName: string): string;
 }
+
+/** Pool of an RBD volume that names none. Source: API reference, RBDPersistentVolumeSource. */
+const defaultPool = "rbd";
 
 /** The plugins whose disks the controller attaches. What the node attaches for itself (RBD) it only records. */
 const spellings: Readonly<Record<string, Spelling>> = {

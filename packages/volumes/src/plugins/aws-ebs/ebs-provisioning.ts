@@ -1,6 +1,7 @@
 /** How EBS volumes are made. */
+
+import { defaultFsType } from "../device-mounts.ts";
 import { checkClaim, classFsType, classParameters, parameterZones } from "../disk/class-parameters.ts";
-import { defaultFsType } from "../disk/device-mounts.ts";
 import type { DiskProvisioning } from "../disk/disk-description.ts";
 import { ebsNames } from "./ebs-volume-id.ts";
 

@@ -7,7 +7,7 @@ import {
   parameterZones,
 } from "../disk/class-parameters.ts";
 import type { DiskProvisioning } from "../disk/disk-description.ts";
-import { InTreeVolumeError } from "../disk/volume-source.ts";
+import { InTreeVolumeError } from "../in-tree-volume-error.ts";
 
 const accessModes = ["ReadWriteOnce"];
 const skus = ["StandardSSD_LRS", "Standard_LRS", "Premium_LRS", "UltraSSD_LRS"] as const;

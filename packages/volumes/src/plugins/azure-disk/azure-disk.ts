@@ -1,6 +1,6 @@
 /** The in-tree volume plugin `kubernetes.io/azure-disk`: managed disks. Disks in blobs of a storage account are refused. */
 import { type DiskDescription, type DiskNames, unreadableName } from "../disk/disk-description.ts";
-import { InTreeVolumeError } from "../disk/volume-source.ts";
+import { InTreeVolumeError } from "../in-tree-volume-error.ts";
 import { azureDiskLimit } from "./azure-disk-limits.ts";
 import { azureDiskProvisioning } from "./azure-disk-provisioning.ts";
 import { crc32Koopman } from "./crc32-koopman.ts";

@@ -13,13 +13,14 @@ import type {
   ProvisionableVolumePlugin,
 } from "../../framework/volume-plugin.ts";
 import { specName, type VolumeSpec } from "../../framework/volume-spec.ts";
+import { bindForPod, giveToGroup, unmountAndRemove } from "../device-mounts.ts";
 import { instanceNamed } from "../disk/attach-disk.ts";
 import { refusal } from "../disk/attach-on-node.ts";
 import { roundedSize } from "../disk/class-parameters.ts";
-import { bindForPod, giveToGroup, unmountAndRemove } from "../disk/device-mounts.ts";
 import type { InTreePluginOptions } from "../disk/disk-plugin.ts";
 import { deleteNamed, diskProvisioner } from "../disk/provision-disk.ts";
-import { hasSource, InTreeVolumeError, inTreeSourceOf } from "../disk/volume-source.ts";
+import { hasSource, inTreeSourceOf } from "../disk/volume-source.ts";
+import { InTreeVolumeError } from "../in-tree-volume-error.ts";
 import { azureFileProvisioning } from "./azure-file-provisioning.ts";
 import { azureFilePluginName, shareNameOf, shareOf } from "./azure-file-source.ts";
 

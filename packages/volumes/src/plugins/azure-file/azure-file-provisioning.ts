@@ -10,7 +10,7 @@ import {
   refuseBlock,
 } from "../disk/class-parameters.ts";
 import type { DiskProvisioning } from "../disk/disk-description.ts";
-import { InTreeVolumeError } from "../disk/volume-source.ts";
+import { InTreeVolumeError } from "../in-tree-volume-error.ts";
 import {
   accountKeyKey,
   accountNameKey,

@@ -4,7 +4,8 @@ import type { CloudCredentials } from "../../framework/ports.ts";
 import type { VolumeHost } from "../../framework/volume-host.ts";
 import type { VolumeSpec } from "../../framework/volume-spec.ts";
 import { readSecret, type SecretPlace, secretPlaceOf, secretValue } from "../disk/secrets.ts";
-import { InTreeVolumeError, inTreeSourceOf } from "../disk/volume-source.ts";
+import { inTreeSourceOf } from "../disk/volume-source.ts";
+import { InTreeVolumeError } from "../in-tree-volume-error.ts";
 
 /** The plugin's name. */
 export const azureFilePluginName = "kubernetes.io/azure-file";

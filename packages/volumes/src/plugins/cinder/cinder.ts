@@ -1,6 +1,7 @@
 /** The in-tree volume plugin `kubernetes.io/cinder`: volumes of OpenStack, by UUID. */
+
+import { defaultFsType } from "../device-mounts.ts";
 import { checkClaim, classFsType, classParameters, generatedVolumeName } from "../disk/class-parameters.ts";
-import { defaultFsType } from "../disk/device-mounts.ts";
 import { type DiskDescription, type DiskNames, unreadableName } from "../disk/disk-description.ts";
 
 const pluginName = "kubernetes.io/cinder";

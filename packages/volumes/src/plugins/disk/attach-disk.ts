@@ -3,8 +3,8 @@ import { DanglingAttachError } from "../../framework/controller-errors.ts";
 import { CloudError, type DiskCloud, type Instance } from "../../framework/ports.ts";
 import type { ListedAttachment } from "../../framework/volume-plugin.ts";
 import type { VolumeSpec } from "../../framework/volume-spec.ts";
+import { InTreeVolumeError } from "../in-tree-volume-error.ts";
 import { type AttachedByController, type DiskDescription, diskSourceOf } from "./disk-description.ts";
-import { InTreeVolumeError } from "./volume-source.ts";
 
 /** A description of disks that the controller attaches. */
 export type ControllerDisks = DiskDescription & { readonly attached: AttachedByController };

@@ -6,11 +6,11 @@ import type { Pod } from "@longshore/kube";
 import { UncertainProgressError } from "../../framework/node-error-kind.ts";
 import { type CloudCredentials, CloudError } from "../../framework/ports.ts";
 import type { VolumeSpec } from "../../framework/volume-spec.ts";
+import { resolvedLink } from "../device-mounts.ts";
+import { InTreeVolumeError } from "../in-tree-volume-error.ts";
 import { detachDisk, instanceNamed, missingDisk } from "./attach-disk.ts";
-import { resolvedLink } from "./device-mounts.ts";
 import { type AttachedByNode, type DiskNames, type DiskSource, diskSourceOf } from "./disk-description.ts";
 import { type DiskNode, kubeletOf } from "./disk-node-half.ts";
-import { InTreeVolumeError } from "./volume-source.ts";
 
 /** A node that attaches. */
 export interface AttachingNode extends DiskNode {

@@ -3,10 +3,10 @@ import type { Pod } from "@longshore/kube";
 import { kubeletPaths } from "../../framework/volume-host.ts";
 import type { BlockVolume } from "../../framework/volume-plugin.ts";
 import { specName, type VolumeSpec } from "../../framework/volume-spec.ts";
+import { InTreeVolumeError } from "../in-tree-volume-error.ts";
 import { blockSpecNamed, diskSourceOf } from "./disk-description.ts";
 import { type DiskNode, kubeletOf } from "./disk-node-half.ts";
 import { globalMapPath, volumeNameOfGlobalMap } from "./global-directories.ts";
-import { InTreeVolumeError } from "./volume-source.ts";
 
 /** The paths of a block volume in one pod, by the name of the volume's spec. */
 export function blockVolume(node: DiskNode, name: string, podUID: string): BlockVolume {

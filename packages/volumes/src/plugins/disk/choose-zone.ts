@@ -1,6 +1,6 @@
 /** Which zones a new volume goes to. Pure. Source: upstream cloud-provider/volume/helpers/zones.go. */
 import type { AllowedTopologies } from "../../framework/volume-plugin.ts";
-import { InTreeVolumeError } from "./volume-source.ts";
+import { InTreeVolumeError } from "../in-tree-volume-error.ts";
 
 /** Labels of nodes and volumes, general availability first, then beta. */
 export const zoneLabels = ["topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"] as const;

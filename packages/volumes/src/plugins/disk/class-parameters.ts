@@ -1,7 +1,7 @@
 /** What classes and claims ask of an in-tree provisioner; each field that it does not know is refused. */
 import { parseQuantity } from "@longshore/kube";
 import type { VolumeOptions } from "../../framework/volume-plugin.ts";
-import { InTreeVolumeError } from "./volume-source.ts";
+import { InTreeVolumeError } from "../in-tree-volume-error.ts";
 
 const unitBytes = { MiB: 1024n ** 2n, GiB: 1024n ** 3n } as const;
 

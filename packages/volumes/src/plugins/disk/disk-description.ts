@@ -8,8 +8,9 @@ import type { CloudCredentials, CloudProvider, Disk, DiskAttachment } from "../.
 import type { VolumeHost } from "../../framework/volume-host.ts";
 import type { VolumeOptions } from "../../framework/volume-plugin.ts";
 import type { VolumeSpec } from "../../framework/volume-spec.ts";
+import { InTreeVolumeError } from "../in-tree-volume-error.ts";
 import type { SizeUnit } from "./class-parameters.ts";
-import { type InTreeSource, InTreeVolumeError, inTreeSourceOf } from "./volume-source.ts";
+import { type InTreeSource, inTreeSourceOf } from "./volume-source.ts";
 
 /** What the plugin reads in a volume's source. */
 export interface DiskSource {

@@ -18,7 +18,8 @@ import {
   refuseLostDevice,
   resolvedLink,
   unmountAndRemove,
-} from "./device-mounts.ts";
+} from "../device-mounts.ts";
+import { InTreeVolumeError } from "../in-tree-volume-error.ts";
 import {
   type AttachedByController,
   blockSpecNamed,
@@ -35,7 +36,6 @@ import {
   volumeNameOfGlobalMap,
   volumeNameOfGlobalMount,
 } from "./global-directories.ts";
-import { InTreeVolumeError } from "./volume-source.ts";
 
 const defaultDeviceDir = "/dev";
 

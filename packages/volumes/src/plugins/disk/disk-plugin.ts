@@ -24,6 +24,7 @@ import type {
 } from "../../framework/volume-plugin.ts";
 import { isBlockSpec, type VolumeSpec } from "../../framework/volume-spec.ts";
 import { growInTree } from "../grow-in-tree.ts";
+import { InTreeVolumeError } from "../in-tree-volume-error.ts";
 import {
   attachDisk,
   type ControllerDisks,
@@ -47,7 +48,7 @@ import {
 } from "./disk-node-half.ts";
 import { globalMapPath, globalMountPath, volumeNameOfGlobalMap } from "./global-directories.ts";
 import { deleteDisk, diskProvisioner, growDisk } from "./provision-disk.ts";
-import { hasSource, InTreeVolumeError } from "./volume-source.ts";
+import { hasSource } from "./volume-source.ts";
 
 /** What an in-tree plugin is made from. */
 export interface InTreePluginOptions {

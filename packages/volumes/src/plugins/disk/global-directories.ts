@@ -8,8 +8,8 @@
  */
 import type { Host } from "@longshore/runtime";
 import { kubeletPaths } from "../../framework/volume-host.ts";
+import { InTreeVolumeError } from "../in-tree-volume-error.ts";
 import { type DiskDescription, type DiskNames, unreadableName } from "./disk-description.ts";
-import { InTreeVolumeError } from "./volume-source.ts";
 
 type Named = Pick<DiskDescription, "pluginName" | "names">;
 

@@ -10,6 +10,7 @@ import type {
   VolumeOptions,
 } from "../../framework/volume-plugin.ts";
 import type { VolumeSpec } from "../../framework/volume-spec.ts";
+import { InTreeVolumeError } from "../in-tree-volume-error.ts";
 import { chooseZones, regionLabels, zoneLabels } from "./choose-zone.ts";
 import { requestedSize, roundedSize } from "./class-parameters.ts";
 import {
@@ -18,7 +19,6 @@ import {
   type DiskProvisioning,
   diskSourceOf,
 } from "./disk-description.ts";
-import { InTreeVolumeError } from "./volume-source.ts";
 
 /** The provisioner of one volume. `cloud` throws where there is no provider. */
 export function diskProvisioner(

@@ -2,7 +2,7 @@
 import { type Pod, resources } from "@longshore/kube";
 import type { VolumeHost } from "../../framework/volume-host.ts";
 import { specName, type VolumeSpec } from "../../framework/volume-spec.ts";
-import { InTreeVolumeError } from "./volume-source.ts";
+import { InTreeVolumeError } from "../in-tree-volume-error.ts";
 
 /** A secret by its place. */
 export interface SecretPlace {

@@ -2,11 +2,7 @@
 import type { PersistentVolumeSpec, Volume } from "@longshore/kube";
 import type { InTreeSourceName } from "@longshore/translation";
 import { specName, type VolumeSpec } from "../../framework/volume-spec.ts";
-
-/** An in-tree volume cannot be used as it is: its source, class, claim, secret or device is at fault. */
-export class InTreeVolumeError extends Error {
-  override readonly name = "InTreeVolumeError";
-}
+import { InTreeVolumeError } from "../in-tree-volume-error.ts";
 
 /** The source as a pod names it or as a PersistentVolume does; the two differ in secret references alone. */
 export type InTreeSource<F extends InTreeSourceName> =

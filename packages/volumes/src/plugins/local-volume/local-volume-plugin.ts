@@ -27,7 +27,7 @@ import {
   mountFormatted,
   resolvedLink,
   unmountAndRemove,
-} from "../disk/device-mounts.ts";
+} from "../device-mounts.ts";
 
 /** The path of a local volume is not usable; names PersistentVolume, path and node. */
 export class LocalVolumeError extends Error {

@@ -19,15 +19,16 @@ import type {
   Unmounter,
 } from "../../framework/volume-plugin.ts";
 import { specName, type VolumeSpec } from "../../framework/volume-spec.ts";
+import { giveToGroup, mountFormatted, unmountAndRemove } from "../device-mounts.ts";
 import { detachDisk } from "../disk/attach-disk.ts";
 import { attachToNode } from "../disk/attach-on-node.ts";
-import { giveToGroup, mountFormatted, unmountAndRemove } from "../disk/device-mounts.ts";
 import { type DiskSource, diskSourceOf, specNamed } from "../disk/disk-description.ts";
 import { type DiskNode, kubeletOf } from "../disk/disk-node-half.ts";
 import type { InTreePluginOptions } from "../disk/disk-plugin.ts";
 import { deleteDisk, diskProvisioner, growDisk } from "../disk/provision-disk.ts";
-import { hasSource, InTreeVolumeError } from "../disk/volume-source.ts";
+import { hasSource } from "../disk/volume-source.ts";
 import { growInTree } from "../grow-in-tree.ts";
+import { InTreeVolumeError } from "../in-tree-volume-error.ts";
 import { type PodVolume, PodVolumes } from "./pod-volumes.ts";
 import { formatTag, portworxVolume } from "./portworx-volume.ts";
 

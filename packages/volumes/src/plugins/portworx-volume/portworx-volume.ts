@@ -1,7 +1,7 @@
 /** What volumes of `kubernetes.io/portworx-volume` are called, and how they are made. They have no zones. */
 import { checkClaim, classParameters, oneOf, refuseBlock } from "../disk/class-parameters.ts";
 import { type DiskDescription, type DiskNames, unreadableName } from "../disk/disk-description.ts";
-import { InTreeVolumeError } from "../disk/volume-source.ts";
+import { InTreeVolumeError } from "../in-tree-volume-error.ts";
 
 const pluginName = "kubernetes.io/portworx-volume";
 const label = "Portworx";

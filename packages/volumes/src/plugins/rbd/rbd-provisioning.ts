@@ -9,7 +9,7 @@ import {
 } from "../disk/class-parameters.ts";
 import type { DiskProvisioning } from "../disk/disk-description.ts";
 import { readSecret } from "../disk/secrets.ts";
-import { InTreeVolumeError } from "../disk/volume-source.ts";
+import { InTreeVolumeError } from "../in-tree-volume-error.ts";
 
 const accessModes = ["ReadWriteOnce", "ReadOnlyMany"];
 const known = [

@@ -8,7 +8,8 @@ import type { VolumeHost } from "../../framework/volume-host.ts";
 import { specName, type VolumeSpec } from "../../framework/volume-spec.ts";
 import { type DiskDescription, type DiskNames, unreadableName } from "../disk/disk-description.ts";
 import { readSecret, secretPlaceOf } from "../disk/secrets.ts";
-import { InTreeVolumeError, inTreeSourceOf } from "../disk/volume-source.ts";
+import { inTreeSourceOf } from "../disk/volume-source.ts";
+import { InTreeVolumeError } from "../in-tree-volume-error.ts";
 import { defaultPool, defaultUser, rbdProvisioning } from "./rbd-provisioning.ts";
 
 const pluginName = "kubernetes.io/rbd";

@@ -1,4 +1,6 @@
 /** The in-tree volume plugin `kubernetes.io/vsphere-volume`: disk files of a datastore, `[datastore] kubevols/x.vmdk`. */
+
+import { defaultFsType } from "../device-mounts.ts";
 import {
   checkClaim,
   classFsType,
@@ -6,9 +8,8 @@ import {
   generatedVolumeName,
   oneOf,
 } from "../disk/class-parameters.ts";
-import { defaultFsType } from "../disk/device-mounts.ts";
 import { type DiskDescription, type DiskNames, unreadableName } from "../disk/disk-description.ts";
-import { InTreeVolumeError } from "../disk/volume-source.ts";
+import { InTreeVolumeError } from "../in-tree-volume-error.ts";
 
 const pluginName = "kubernetes.io/vsphere-volume";
 const label = "vSphere";

@@ -1,5 +1,5 @@
 /**
- * What in-tree plugins do on the host with a device and the mounts of it.
+ * What plugins of disks and of local devices do on the host with a device and the mounts of it.
  *
  * Invariants
  *  - A device that holds a file system is never formatted.
@@ -8,10 +8,10 @@
  */
 import { dirname, resolve } from "node:path/posix";
 import { type Host, HostError, type Mount } from "@longshore/runtime";
-import { UncertainProgressError } from "../../framework/node-error-kind.ts";
-import type { MounterArgs } from "../../framework/volume-plugin.ts";
-import { formatOrCheck } from "../format-or-check.ts";
-import { InTreeVolumeError } from "./volume-source.ts";
+import { UncertainProgressError } from "../framework/node-error-kind.ts";
+import type { MounterArgs } from "../framework/volume-plugin.ts";
+import { formatOrCheck } from "./format-or-check.ts";
+import { InTreeVolumeError } from "./in-tree-volume-error.ts";
 
 /** The file system that a device gets where the volume names none. */
 export const defaultFsType = "ext4";
