@@ -18,7 +18,7 @@ function said(path: string, pattern: RegExp): readonly string[] {
 }
 
 test("the guide to driver qualify has a row for each behaviour", () => {
-  const [table = ""] = said("docs/guides/driver-qualify.md", /^(\| behaviour [^]*?)\n\n/gm);
+  const [table = ""] = said("docs/guides/driver-qualify.md", /^(\| behaviour [\s\S]*?)\n\n/gm);
   const [head, line, ...names] = [...table.matchAll(/^\| *([^|]*[^| ]) *\|/gm)].map(([, name]) => name);
   expect(head).toBe("behaviour");
   expect(line).toMatch(/^-+$/);
