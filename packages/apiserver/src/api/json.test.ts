@@ -39,9 +39,23 @@ test.each([
   expect(() => parseJson(text)).toThrow(SyntaxError);
 });
 
-test("a mark in the text is no integer", () => {
-  const text = '{"a":"number 9007199254740993","b":9007199254740993}';
+test.each([
+  '{"a":"number 9007199254740993","b":9007199254740993}',
+  '{"a":"number 0:0","b":9007199254740993,"c":"number 1:0"}',
+])("a string that looks like the mark of an integer stays a string: %s", (text) => {
   expect(toJson(parseJson(text))).toBe(text);
+});
+
+test("also where it is written with escapes", () => {
+  const text = String.raw`{"a":"\u006eumber\u00200:0","b":9007199254740993}`;
+  expect(parseJson(text)).toEqual({ a: "number 0:0", b: 9007199254740993n });
+});
+
+test("strings that look like marks cost time in proportion to the text", () => {
+  const marks = Array.from({ length: 50_000 }, (_, index) => `"number ${index}:"`);
+  const long = `"number ${"0".repeat(1_000_000)}:", "number${" ".repeat(1_000_000)}"`;
+  const read = parseJson(`[${marks.join()},${long},9007199254740993]`);
+  expect((read as unknown[]).at(-1)).toBe(9007199254740993n);
 });
 
 test("a whole number that is written as none is marked for types of the API", () => {

@@ -47,20 +47,35 @@ function wholeFraction(number: string): WholeFraction | undefined {
 
 /** Parses the text with what `read` makes of its numbers, as far as it makes something of them. */
 function parseNumbers(text: string, read: (number: string) => unknown): unknown {
-  // A sign that no string of the text has, and the values that it stands for.
-  let sign = "number ";
-  while (text.includes(sign)) sign += " ";
+  // Few texts have such a number.
+  let sign: string | undefined;
   const values: unknown[] = [];
   const marked = outsideStrings(text, (part) =>
     part.replaceAll(/-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g, (number) => {
       const value = read(number);
-      return value === undefined ? number : `"${sign}${values.push(value) - 1}"`;
+      if (value === undefined) return number;
+      sign ??= unusedSign(text);
+      return `"${sign}${values.push(value) - 1}"`;
     }),
   );
-  if (values.length === 0) return JSON.parse(text);
+  if (sign === undefined) return JSON.parse(text);
+  const mark = sign;
   return JSON.parse(marked, (_, value) =>
-    typeof value === "string" && value.startsWith(sign) ? values[Number(value.slice(sign.length))] : value,
+    typeof value === "string" && value.startsWith(mark) ? values[Number(value.slice(mark.length))] : value,
   );
+}
+
+/** A sign with which no string of the text begins, however it is written there. Costs time in proportion to the text. */
+function unusedSign(text: string): string {
+  const used = new Set<string>();
+  JSON.parse(text, (_, value) => {
+    const sign = typeof value === "string" ? /^number \d+:/.exec(value)?.[0] : undefined;
+    if (sign !== undefined) used.add(sign);
+    return value;
+  });
+  let count = 0;
+  while (used.has(`number ${count}:`)) count++;
+  return `number ${count}:`;
 }
 
 /** The value with numbers in place of every {@link WholeFraction}: where the API has no type. */
