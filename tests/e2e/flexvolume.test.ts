@@ -117,6 +117,12 @@ describe.skipIf(!isTried)("Flexvolume", () => {
     await kubectl("delete", "pod", "writer");
     await cluster.until("its loop device is gone", () => loopDevices().length === 0);
 
+    // A driver that is new has not said yet that it leaves unmounting to the agent: it is asked.
+    const loads = () => agentLog().split("Flexvolume driver loaded").length;
+    const before = loads();
+    appendFileSync(loop, "# another\n");
+    await install(loop);
+    await cluster.until("the update is loaded", () => loads() > before);
     await apply(pod("second", 'cat "$LONGSHORE_MOUNT_DATA/f"; sleep 1000', claimed));
     await cluster.until("the second pod reads", async () => (await cluster.log("second")) === "one\n");
     rmSync(join(drivers, `${vendor}~loop`), { recursive: true });
