@@ -119,10 +119,11 @@ async function runUntil(
     }
     const starting = start({ env, routes, own: (...more) => parts.push(...more) }).then((started) => {
       parts.push(started);
+      onComplete();
       return started.failed;
     });
     // A failure is reported below, unless the process is on its way out already.
-    starting.then(onComplete, onComplete);
+    starting.catch(() => {});
     // The signal also counts during the start: a program that provides credentials may take its time.
     failure = await Promise.race([starting, untilAborted(signal).then(() => undefined)]);
     if (failure === undefined) logger.info("stopping");
