@@ -118,7 +118,7 @@ test.each<[string, readonly string[], string]>([
   ["without a driver", ["--node-deployment"], "name the driver with --driver"],
   [
     "for a driver that takes over from in-tree code",
-    ["--node-deployment", "--driver", "ebs.csi.aws.com", "--driver-cmd", "./d {endpoint}"],
+    ["--node-deployment", "--driver", "ebs.csi.aws.com", "--driver-cmd", "true {endpoint}"],
     "not those of one node",
   ],
   ["a driver without a command", ["--driver", "d.example.com"], "--driver-cmd"],

@@ -374,11 +374,13 @@ function superviseOwnDriver(supervisor: Supervisor, layout: ClusterLayout, confi
  */
 async function requireOwnDriverName(
   env: ClusterEnv,
-  { config: { ownDriver }, layout }: OpenCluster,
+  { config, layout }: OpenCluster,
   signal: AbortSignal,
 ): Promise<void> {
+  const { ownDriver } = config;
   if (ownDriver === undefined) return;
-  const endpoint = layout.ownDriverSocket(controllerPlace);
+  const [place = controllerPlace] = ownDriverPlaces(config);
+  const endpoint = layout.ownDriverSocket(place);
   const connection = grpcConnector(env).connect(endpoint);
   try {
     await waitUntilReady(env, connection, { signal, timeoutMs: 5000 });
@@ -392,10 +394,9 @@ async function requireOwnDriverName(
 async function silentDriver(
   host: Host,
   layout: ClusterLayout,
-  { ownDriver, nodes }: ClusterConfig,
+  config: ClusterConfig,
 ): Promise<string | undefined> {
-  if (ownDriver === undefined) return undefined;
-  for (const place of [controllerPlace, ...nodes.map(({ name }) => name)]) {
+  for (const place of ownDriverPlaces(config)) {
     const socket = layout.ownDriverSocket(place);
     if ((await host.stat(socket)) !== undefined) continue;
     const said = lastWords((await host.readFile(layout.logFile(`driver-${place}`))) ?? "");
