@@ -1,6 +1,6 @@
 /** An API server for tests: two lines to start it, on a port of its own, in memory, gone when it is stopped. */
-import { createHttpClient, fixedCredential, type KubeClient } from "@longshore/kube";
-import { type Component, noMeter, silentLogger, systemClock, systemRandom } from "@longshore/runtime";
+import type { KubeClient } from "@longshore/kube";
+import type { Component } from "@longshore/runtime";
 import { kubeconfig } from "./http/cluster-credentials.ts";
 import { type RunApiServerOptions, runApiServer } from "./run-api-server.ts";
 
@@ -27,6 +27,9 @@ export interface TestApiServer extends Component {
  * @throws EmulatedVersionError, FeatureGateError or DefinitionFileError for options that cannot be used
  */
 export async function startTestApiServer(options: TestApiServerOptions = {}): Promise<TestApiServer> {
+  // When they are needed: a server that starts by itself does not load the client.
+  const { createHttpClient, fixedCredential } = await import("@longshore/kube");
+  const { noMeter, silentLogger, systemClock, systemRandom } = await import("@longshore/runtime");
   const env = { clock: systemClock, random: systemRandom, logger: silentLogger, meter: noMeter };
   const server = await runApiServer(env, { ...options, port: 0 });
   const { url, caCert, adminToken } = server;
