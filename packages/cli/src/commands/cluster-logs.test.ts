@@ -32,6 +32,12 @@ test.each([
   expect(await shown("apiserver", tail)).toBe(expected);
 });
 
+test("a log that begins with an empty line is shown from there", async () => {
+  writeFileSync(join(dir, "disk-cloud.log"), "\none\ntwo\n");
+  expect(await shown("disk-cloud", 9)).toBe("\none\ntwo\n");
+  expect(await shown("disk-cloud", 2)).toBe("one\ntwo\n");
+});
+
 test("a last line without an end is shown; characters that steer a terminal are not", async () => {
   expect(await shown("disk-cloud")).toBe("no end\n");
   writeFileSync(join(dir, "disk-cloud.log"), "a\u001b[31mb\n");

@@ -90,6 +90,9 @@ function readFrom(file: number, position: number): Buffer {
 /** Where the last lines begin. */
 function lastLines(text: Buffer, count: number): number {
   let at = text.length;
-  for (let lines = 0; lines < count && at > 0; lines++) at = text.lastIndexOf("\n", at - 2) + 1;
+  for (let lines = 0; lines < count && at > 0; lines++) {
+    // A place before the first byte would be counted from the end.
+    at = at < 2 ? 0 : text.lastIndexOf("\n", at - 2) + 1;
+  }
   return count === 0 ? text.length : at;
 }
