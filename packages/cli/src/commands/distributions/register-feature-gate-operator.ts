@@ -13,7 +13,7 @@ import {
 } from "../sidecars/common-flags.ts";
 import { choice, duration, gates, text } from "../sidecars/flag-table.ts";
 import { runSidecarProcess, type Shell, type Started } from "../sidecars/sidecar-process.ts";
-import { startElected } from "./start-elected.ts";
+import { startElected } from "../sidecars/start-elected.ts";
 
 /** All of its flags. */
 export const featureGateOperatorFlags = {

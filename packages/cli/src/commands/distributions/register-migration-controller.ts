@@ -11,8 +11,8 @@ import {
 } from "../sidecars/common-flags.ts";
 import { duration, gates, labels, text, whole } from "../sidecars/flag-table.ts";
 import { runSidecarProcess, type Shell, type Started } from "../sidecars/sidecar-process.ts";
+import { startElected } from "../sidecars/start-elected.ts";
 import { aVersion, required } from "./migration-controller-flags.ts";
-import { startElected } from "./start-elected.ts";
 
 /** All of its flags. */
 export const migrationControllerFlags = {

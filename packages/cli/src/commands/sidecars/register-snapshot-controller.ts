@@ -10,9 +10,9 @@ import {
   releaseGate,
   retryFlags,
 } from "./common-flags.ts";
-import { leaderHealth } from "./controller-sidecars.ts";
 import { duration, gates, obsolete, toggle, whole } from "./flag-table.ts";
-import { connectKube, leasePolicy, runSidecarProcess, type Shell, type Started } from "./sidecar-process.ts";
+import { runSidecarProcess, type Shell, type Started } from "./sidecar-process.ts";
+import { startElected } from "./start-elected.ts";
 
 /** All of its flags. */
 export const snapshotControllerFlags = {
@@ -56,11 +56,7 @@ async function startFromFlags(
   { values }: ReadFlags<typeof snapshotControllerFlags>,
 ): Promise<Started> {
   const { startSnapshotController } = await import("@longshore/sidecars/snapshot-controller");
-  const { sharedInformers, startUnderLease } = await import("@longshore/kube");
-  const { ReleaseLeaderElectionOnExit: releaseOnStop, CSIVolumeGroupSnapshot: groupSnapshots } =
-    values["feature-gates"];
-  const access = await connectKube(shell, values);
-  const env = { ...shell.env, kube: access.kube };
+  const { CSIVolumeGroupSnapshot: groupSnapshots } = values["feature-gates"];
   const options = {
     workers: values["worker-threads"],
     resyncMs: values["resync-period"],
@@ -69,28 +65,9 @@ async function startFromFlags(
     distributed: values["enable-distributed-snapshotting"],
     groupSnapshots,
   };
-  const policy = leasePolicy(values, access, releaseOnStop);
-  if (policy === undefined) {
-    const controller = startSnapshotController(env, options);
-    return { failed: new Promise(() => {}), stop: () => controller.stop() };
-  }
-  const informers = sharedInformers(env);
-  shell.own(informers);
-  let fail: (error: Error) => void = () => {};
-  const failed = new Promise<Error>((resolve) => {
-    fail = resolve;
-  });
-  const election = startUnderLease(env, policy, {
+  return startElected(shell, values, {
+    name: "snapshot-controller",
     lease,
-    serve: async (kube, _term, scope) => {
-      scope.own(startSnapshotController({ ...env, kube, informers }, options));
-    },
-    onLost: () => fail(new Error("the snapshot controller lost its lease")),
-    onFailed: (cause) => fail(new Error("the snapshot controller failed", { cause })),
+    start: (env) => startSnapshotController(env, options),
   });
-  shell.routes.set("/healthz/leader-election", async () => {
-    const state = { isLeader: election.isLeader(), overdueMs: election.overdueMs() };
-    return leaderHealth(new Map([["snapshot-controller", state]]));
-  });
-  return { failed, stop: () => election.stop() };
 }

@@ -1,10 +1,10 @@
 /** A controller under a lease, or alone. */
 import type { ControllerEnv } from "@longshore/kube";
 import type { Component } from "@longshore/runtime";
-import type { kubeFlags, leaderElectionFlags } from "../sidecars/common-flags.ts";
-import { leaderHealth } from "../sidecars/controller-sidecars.ts";
-import type { FlagValues } from "../sidecars/flag-table.ts";
-import { connectKube, leasePolicy, type Shell, type Started } from "../sidecars/sidecar-process.ts";
+import type { kubeFlags, leaderElectionFlags } from "./common-flags.ts";
+import { leaderHealth } from "./controller-sidecars.ts";
+import type { FlagValues } from "./flag-table.ts";
+import { connectKube, leasePolicy, type Shell, type Started } from "./sidecar-process.ts";
 
 /** What is started. */
 interface ElectedController {
