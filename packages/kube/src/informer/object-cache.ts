@@ -4,6 +4,7 @@
  * Invariant: an object is in an index under exactly the values that the index function returned for it
  * when it was stored, so removing it always finds it again.
  */
+import { MultiMap } from "@longshore/runtime/basics";
 import type { KubeObject, ObjectKey, Stored } from "../kube-objects.ts";
 
 /** Returns the values under which an object is found in an index. */
@@ -11,7 +12,7 @@ export type IndexFunction<T extends KubeObject> = (object: Stored<T>) => readonl
 
 interface Index<T extends KubeObject> {
   readonly valuesOf: IndexFunction<T>;
-  readonly byValue: Map<string, Map<ObjectKey, Stored<T>>>;
+  readonly byValue: MultiMap<string, Stored<T>>;
   readonly valuesByKey: Map<ObjectKey, readonly string[]>;
 }
 
@@ -41,14 +42,13 @@ export class ObjectCache<T extends KubeObject> {
   byIndex(name: string, value: string): readonly Stored<T>[] {
     const index = this.#indexes.get(name);
     if (index === undefined) throw new Error(`informer has no index "${name}": name it in its options`);
-    const found = index.byValue.get(value);
-    return found === undefined ? none : [...found.values()];
+    return index.byValue.get(value);
   }
 
   /** Adds an index over what is there and what will come; a name that is taken is left as it is. */
   addIndex(name: string, valuesOf: IndexFunction<T>): void {
     if (this.#indexes.has(name)) return;
-    const index: Index<T> = { valuesOf, byValue: new Map(), valuesByKey: new Map() };
+    const index: Index<T> = { valuesOf, byValue: new MultiMap(), valuesByKey: new Map() };
     this.#indexes.set(name, index);
     for (const [key, object] of this.#objects) enter(index, key, object);
   }
@@ -58,7 +58,7 @@ export class ObjectCache<T extends KubeObject> {
     const before = this.#objects.get(key);
     this.#objects.set(key, object);
     for (const index of this.#indexes.values()) {
-      leave(index, key);
+      if (before !== undefined) leave(index, key, before);
       enter(index, key, object);
     }
     this.#listed = undefined;
@@ -70,7 +70,7 @@ export class ObjectCache<T extends KubeObject> {
     const before = this.#objects.get(key);
     if (before === undefined) return undefined;
     this.#objects.delete(key);
-    for (const index of this.#indexes.values()) leave(index, key);
+    for (const index of this.#indexes.values()) leave(index, key, before);
     this.#listed = undefined;
     return before;
   }
@@ -80,21 +80,10 @@ function enter<T extends KubeObject>(index: Index<T>, key: ObjectKey, object: St
   const values = index.valuesOf(object);
   if (values.length === 0) return;
   index.valuesByKey.set(key, values);
-  for (const value of values) {
-    let objects = index.byValue.get(value);
-    if (objects === undefined) {
-      objects = new Map();
-      index.byValue.set(value, objects);
-    }
-    objects.set(key, object);
-  }
+  for (const value of values) index.byValue.add(value, object);
 }
 
-function leave<T extends KubeObject>(index: Index<T>, key: ObjectKey): void {
-  for (const value of index.valuesByKey.get(key) ?? none) {
-    const objects = index.byValue.get(value);
-    objects?.delete(key);
-    if (objects?.size === 0) index.byValue.delete(value);
-  }
+function leave<T extends KubeObject>(index: Index<T>, key: ObjectKey, before: Stored<T>): void {
+  for (const value of index.valuesByKey.get(key) ?? none) index.byValue.delete(value, before);
   index.valuesByKey.delete(key);
 }

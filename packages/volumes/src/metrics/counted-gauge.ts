@@ -9,40 +9,40 @@ interface Counted {
 /**
  * Counts what was put in and not dropped. Of labels with nothing left there is no value.
  *
- * Invariant: each key counts once, under the labels that it had last.
+ * Invariant: each thing counts once, under the labels that it had last.
  */
 export class CountedGauge {
   readonly #gauge: ReturnType<Meter["gauge"]>;
   readonly #counts = new Map<string, Counted>();
-  readonly #ofKey = new Map<string, Counted>();
+  readonly #ofThing = new Map<unknown, Counted>();
 
   constructor(meter: Meter, name: string, options: MetricOptions) {
     this.#gauge = meter.gauge(name, options);
   }
 
-  /** The thing of this key has these labels from now on. */
-  put(key: string, labels: MetricLabels): void {
-    const id = JSON.stringify(labels);
+  /** The thing has these labels from now on. @param thing an object, or a text that names it */
+  put(thing: unknown, labels: MetricLabels): void {
+    const id = textOf(labels);
     const counted = this.#counts.get(id) ?? { labels, count: 0 };
-    if (this.#ofKey.get(key) === counted) return;
-    this.drop(key);
+    if (this.#ofThing.get(thing) === counted) return;
+    this.drop(thing);
     this.#counts.set(id, counted);
-    this.#ofKey.set(key, counted);
+    this.#ofThing.set(thing, counted);
     counted.count++;
     this.#gauge.set(counted.count, labels);
   }
 
   /** The thing is gone; fine when it was not there. */
-  drop(key: string): void {
-    const counted = this.#ofKey.get(key);
+  drop(thing: unknown): void {
+    const counted = this.#ofThing.get(thing);
     if (counted === undefined) return;
-    this.#ofKey.delete(key);
+    this.#ofThing.delete(thing);
     counted.count--;
     if (counted.count > 0) {
       this.#gauge.set(counted.count, counted.labels);
       return;
     }
-    this.#counts.delete(JSON.stringify(counted.labels));
+    this.#counts.delete(textOf(counted.labels));
     this.#gauge.remove(counted.labels);
   }
 
@@ -50,6 +50,13 @@ export class CountedGauge {
   clear(): void {
     for (const { labels } of this.#counts.values()) this.#gauge.remove(labels);
     this.#counts.clear();
-    this.#ofKey.clear();
+    this.#ofThing.clear();
   }
+}
+
+/** The same for the same labels. */
+function textOf(labels: MetricLabels): string {
+  let text = "";
+  for (const label in labels) text += `${label}\n${labels[label]}\n`;
+  return text;
 }

@@ -7,28 +7,30 @@ export type CountedState = "desired_state_of_world" | "actual_state_of_world";
 
 /** Counts volumes by plugin and state. */
 export class CountedVolumes {
-  readonly #gauge: CountedGauge;
+  readonly #gauges: Readonly<Record<CountedState, CountedGauge>>;
 
   /** @param name of the metric: `volume_manager_total_volumes` or `attachdetach_controller_total_volumes` */
   constructor(meter: Meter, name: string) {
-    this.#gauge = new CountedGauge(meter, name, {
-      help: "Number of volumes in the desired and in the actual state",
-      labels: ["plugin_name", "state"],
-    });
+    const gauge = () =>
+      new CountedGauge(meter, name, {
+        help: "Number of volumes in the desired and in the actual state",
+        labels: ["plugin_name", "state"],
+      });
+    this.#gauges = { desired_state_of_world: gauge(), actual_state_of_world: gauge() };
   }
 
-  /** The volume is in the state. @param pluginLabel as `volumePluginLabel` says it */
-  put(state: CountedState, key: string, pluginLabel: string): void {
-    this.#gauge.put(`${state} ${key}`, { plugin_name: pluginLabel, state });
+  /** The volume is in the state. @param volume as for a {@link CountedGauge} @param pluginLabel as `volumePluginLabel` says it */
+  put(state: CountedState, volume: unknown, pluginLabel: string): void {
+    this.#gauges[state].put(volume, { plugin_name: pluginLabel, state });
   }
 
   /** The volume is in the state no more. */
-  drop(state: CountedState, key: string): void {
-    this.#gauge.drop(`${state} ${key}`);
+  drop(state: CountedState, volume: unknown): void {
+    this.#gauges[state].drop(volume);
   }
 
   /** Leaves no value behind. */
   clear(): void {
-    this.#gauge.clear();
+    for (const gauge of Object.values(this.#gauges)) gauge.clear();
   }
 }

@@ -14,6 +14,7 @@
  * volumes (`uncertain-volumes.ts` of storage), as far as its plugin can migrate: then a crossing waits for it,
  * and the next controller finds it.
  */
+import { MultiMap } from "@longshore/runtime";
 import { uncertainVolumesText } from "@longshore/storage";
 import type { UniqueVolumeName } from "../../framework/unique-volume-name.ts";
 import type { VolumeSpec } from "../../framework/volume-spec.ts";
@@ -74,9 +75,8 @@ interface Versions {
 
 /** All attachments, and which node statuses have to be written. */
 export class ActualState {
-  readonly #byKey = new Map<string, Attachment>();
-  readonly #byIdentity = new Map<VolumeIdentity, Set<Attachment>>();
-  readonly #byNode = new Map<string, Set<Attachment>>();
+  readonly #byNode = new Map<string, Map<UniqueVolumeName, Attachment>>();
+  readonly #byIdentity = new MultiMap<VolumeIdentity, Attachment>();
   readonly #provisional = new Set<Attachment>();
   readonly #versions = new Map<string, Versions>();
   readonly #onDirty: (nodeName: string) => void;
@@ -92,23 +92,25 @@ export class ActualState {
   }
 
   get size(): number {
-    return this.#byKey.size;
+    let size = 0;
+    for (const attachments of this.#byNode.values()) size += attachments.size;
+    return size;
   }
 
   all(): readonly Attachment[] {
-    return [...this.#byKey.values()];
+    return [...this.#byNode.values()].flatMap((attachments) => [...attachments.values()]);
   }
 
   get(nodeName: string, uniqueName: UniqueVolumeName): Attachment | undefined {
-    return this.#byKey.get(keyOf(nodeName, uniqueName));
+    return this.#byNode.get(nodeName)?.get(uniqueName);
   }
 
   on(nodeName: string): readonly Attachment[] {
-    return [...(this.#byNode.get(nodeName) ?? [])];
+    return [...(this.#byNode.get(nodeName)?.values() ?? [])];
   }
 
   ofIdentity(identity: VolumeIdentity): readonly Attachment[] {
-    return [...(this.#byIdentity.get(identity) ?? [])];
+    return this.#byIdentity.get(identity);
   }
 
   /** Those known by their VolumeAttachments alone: of which disk each is, is not known. */
@@ -136,11 +138,12 @@ export class ActualState {
   }
 
   remove(attachment: Attachment): void {
-    const key = keyOf(attachment.nodeName, attachment.uniqueName);
-    if (!this.#byKey.delete(key)) return;
-    this.#counted?.drop("actual_state_of_world", key);
-    drop(this.#byIdentity, attachment.identity, attachment);
-    drop(this.#byNode, attachment.nodeName, attachment);
+    const { nodeName, uniqueName, identity } = attachment;
+    const onNode = this.#byNode.get(nodeName);
+    if (onNode?.delete(uniqueName) !== true) return;
+    if (onNode.size === 0) this.#byNode.delete(nodeName);
+    this.#counted?.drop("actual_state_of_world", attachment);
+    this.#byIdentity.delete(identity, attachment);
     this.#provisional.delete(attachment);
     if (isRecorded(attachment)) this.#change(attachment);
     // Last: whether an object records the attachment depends on `reported`.
@@ -150,9 +153,9 @@ export class ActualState {
   /** It is this disk, under the name that it has. */
   identify(attachment: Attachment, identity: VolumeIdentity): void {
     const wasRecorded = isRecorded(attachment);
-    drop(this.#byIdentity, attachment.identity, attachment);
+    this.#byIdentity.delete(attachment.identity, attachment);
     attachment.identity = identity;
-    put(this.#byIdentity, identity, attachment);
+    this.#byIdentity.add(identity, attachment);
     if (isRecorded(attachment) !== wasRecorded) this.#change(attachment);
   }
 
@@ -225,11 +228,12 @@ export class ActualState {
       detachRequestedAtMs: undefined,
       changedIn: 0,
     };
-    const key = keyOf(entry.nodeName, entry.uniqueName);
-    this.#byKey.set(key, attachment);
-    this.#counted?.put("actual_state_of_world", key, volumePluginLabelOfName(entry.uniqueName));
-    put(this.#byIdentity, entry.identity, attachment);
-    put(this.#byNode, entry.nodeName, attachment);
+    const { nodeName, uniqueName } = entry;
+    const onNode = this.#byNode.get(nodeName);
+    if (onNode === undefined) this.#byNode.set(nodeName, new Map([[uniqueName, attachment]]));
+    else onNode.set(uniqueName, attachment);
+    this.#counted?.put("actual_state_of_world", attachment, volumePluginLabelOfName(uniqueName));
+    this.#byIdentity.add(entry.identity, attachment);
     if (isProvisional(entry.identity)) this.#provisional.add(attachment);
     if (isRecorded(attachment)) this.#change(attachment);
     return attachment;
@@ -239,20 +243,4 @@ export class ActualState {
 /** Whether an object records the attachment: the node's status, or the node's record of uncertain volumes. */
 function isRecorded({ reported, identity }: Attachment): boolean {
   return reported || inTreePluginOfIdentity(identity) !== undefined;
-}
-
-function keyOf(nodeName: string, uniqueName: UniqueVolumeName): string {
-  return `${nodeName}\n${uniqueName}`;
-}
-
-function put(index: Map<string, Set<Attachment>>, at: string, attachment: Attachment): void {
-  const entries = index.get(at);
-  if (entries === undefined) index.set(at, new Set([attachment]));
-  else entries.add(attachment);
-}
-
-function drop(index: Map<string, Set<Attachment>>, at: string, attachment: Attachment): void {
-  const entries = index.get(at);
-  entries?.delete(attachment);
-  if (entries?.size === 0) index.delete(at);
 }

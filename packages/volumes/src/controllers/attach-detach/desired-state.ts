@@ -3,6 +3,7 @@
  * Source: docs/behaviour/controllers.md A3.
  */
 import type { Pod, Stored } from "@longshore/kube";
+import { MultiMap } from "@longshore/runtime";
 import type { UniqueVolumeName } from "../../framework/unique-volume-name.ts";
 import type { VolumeSpec } from "../../framework/volume-spec.ts";
 import type { CountedGauge } from "../../metrics/counted-gauge.ts";
@@ -70,12 +71,12 @@ export interface DesiredVolume {
 export class DesiredState {
   readonly #pods = new Map<string, DesiredPod>();
   readonly #nodes = new Map<string, Map<UniqueVolumeName, DesiredVolume>>();
-  readonly #disks = new Map<VolumeIdentity, Set<DesiredVolume>>();
+  readonly #disks = new MultiMap<VolumeIdentity, DesiredVolume>();
   /** By node and the name of the in-tree form. */
-  readonly #inTreeNames = new Map<string, DesiredVolume>();
-  readonly #podsByNode = new Map<string, Set<string>>();
+  readonly #inTreeNames = new Map<string, Map<UniqueVolumeName, DesiredVolume>>();
+  readonly #podsByNode = new MultiMap<string, string>();
   /** Pods with volumes of which it is not known what to attach. */
-  readonly #undecidedByNode = new Map<string, Set<string>>();
+  readonly #undecidedByNode = new MultiMap<string, string>();
   readonly #counted: CountedVolumes | undefined;
   readonly #inUse: CountedGauge | undefined;
 
@@ -92,14 +93,13 @@ export class DesiredState {
   setPod(key: string, desired: DesiredPod | undefined): void {
     const before = this.#pods.get(key);
     // What was reported on a volume survives its replacement: otherwise each pass would emit the event again.
-    const kept = new Map<string, DesiredVolume>();
-    if (before !== undefined) this.#remove(key, before, kept);
+    const kept = before === undefined ? undefined : this.#remove(key, before);
     if (desired === undefined || desired.volumes.length === 0) return;
     this.#pods.set(key, desired);
-    addTo(this.#podsByNode, desired.nodeName, key);
+    this.#podsByNode.add(desired.nodeName, key);
     for (const volume of desired.volumes) {
       if (volume.kind === "wanted") this.#add(key, desired, volume, kept);
-      else addTo(this.#undecidedByNode, desired.nodeName, key);
+      else this.#undecidedByNode.add(desired.nodeName, key);
     }
   }
 
@@ -119,12 +119,12 @@ export class DesiredState {
 
   /** Keys of the pods of a node that want anything. */
   podsOn(nodeName: string): readonly string[] {
-    return [...(this.#podsByNode.get(nodeName) ?? [])];
+    return this.#podsByNode.get(nodeName);
   }
 
   /** Keys of the pods of a node with volumes of which it is not known what to attach. */
   undecidedPodsOn(nodeName: string): readonly string[] {
-    return [...(this.#undecidedByNode.get(nodeName) ?? [])];
+    return this.#undecidedByNode.get(nodeName);
   }
 
   /** Keys of the pods of a node that want the disk, under whatever name. */
@@ -140,12 +140,12 @@ export class DesiredState {
 
   /** The volume that pods on the node want and whose in-tree form has this name, in whichever form they want it. */
   ofInTreeName(nodeName: string, inTreeName: UniqueVolumeName): DesiredVolume | undefined {
-    return this.#inTreeNames.get(keyOfName(nodeName, inTreeName));
+    return this.#inTreeNames.get(nodeName)?.get(inTreeName);
   }
 
   /** The disk on every node on which pods want it, under every name. */
   ofDisk(identity: VolumeIdentity): readonly DesiredVolume[] {
-    return [...(this.#disks.get(identity) ?? [])];
+    return this.#disks.get(identity);
   }
 
   /** The volumes wanted on the node. */
@@ -165,16 +165,21 @@ export class DesiredState {
 
   /** Volumes of pods on the node of which it is not known what to attach. */
   *undecidedOn(nodeName: string): Iterable<UndecidedVolume> {
-    for (const key of this.#undecidedByNode.get(nodeName) ?? []) {
+    for (const key of this.#undecidedByNode.get(nodeName)) {
       for (const volume of this.#pods.get(key)?.volumes ?? []) if (volume.kind === "undecided") yield volume;
     }
   }
 
-  #add(key: string, desired: DesiredPod, wanted: WantedVolume, kept: Map<string, DesiredVolume>): void {
+  #add(
+    key: string,
+    desired: DesiredPod,
+    wanted: WantedVolume,
+    kept: ReadonlyMap<string, DesiredVolume> | undefined,
+  ): void {
     const { nodeName } = desired;
     const { uniqueName, identity, pluginName, spec } = wanted;
     const present = this.#nodes.get(nodeName)?.get(uniqueName);
-    const reported = present ?? kept.get(uniqueName);
+    const reported = present ?? kept?.get(uniqueName);
     const pods = present?.pods ?? new Map<string, Stored<Pod>>();
     pods.set(key, desired.pod);
     if (present !== undefined) this.#drop(present);
@@ -192,69 +197,62 @@ export class DesiredState {
     });
   }
 
-  #remove(key: string, before: DesiredPod, kept: Map<string, DesiredVolume>): void {
+  /** @returns by their unique names the volumes that no pod wants any more */
+  #remove(key: string, before: DesiredPod): ReadonlyMap<string, DesiredVolume> {
+    const dropped = new Map<string, DesiredVolume>();
     this.#pods.delete(key);
-    removeFrom(this.#podsByNode, before.nodeName, key);
-    removeFrom(this.#undecidedByNode, before.nodeName, key);
+    this.#podsByNode.delete(before.nodeName, key);
+    this.#undecidedByNode.delete(before.nodeName, key);
     for (const wanted of before.volumes) {
       if (wanted.kind !== "wanted") continue;
       const volume = this.get(before.nodeName, wanted.uniqueName);
       volume?.pods.delete(key);
       if (volume === undefined || volume.pods.size > 0) continue;
       this.#drop(volume);
-      kept.set(wanted.uniqueName, volume);
+      dropped.set(wanted.uniqueName, volume);
     }
+    return dropped;
   }
 
   #put(volume: DesiredVolume): void {
     const volumes = this.#nodes.get(volume.nodeName);
     if (volumes === undefined) this.#nodes.set(volume.nodeName, new Map([[volume.uniqueName, volume]]));
     else volumes.set(volume.uniqueName, volume);
-    addTo(this.#disks, volume.identity, volume);
-    if (volume.inTreeName !== undefined) {
-      this.#inTreeNames.set(keyOfName(volume.nodeName, volume.inTreeName), volume);
-    }
+    this.#disks.add(volume.identity, volume);
+    if (volume.inTreeName !== undefined) this.#putInTreeName(volume.inTreeName, volume);
     const label = volumePluginLabelOfName(volume.uniqueName);
-    const key = keyOfName(volume.nodeName, volume.uniqueName);
-    this.#counted?.put("desired_state_of_world", key, label);
-    this.#inUse?.put(key, { node: volume.nodeName, volume_plugin: label });
+    this.#counted?.put("desired_state_of_world", volume, label);
+    this.#inUse?.put(volume, { node: volume.nodeName, volume_plugin: label });
+  }
+
+  #putInTreeName(inTreeName: UniqueVolumeName, volume: DesiredVolume): void {
+    const names = this.#inTreeNames.get(volume.nodeName);
+    if (names === undefined) this.#inTreeNames.set(volume.nodeName, new Map([[inTreeName, volume]]));
+    else names.set(inTreeName, volume);
   }
 
   /** Pods on the node that want the disk in its other form still know it by the name. */
   #dropInTreeName({ nodeName, inTreeName, identity }: DesiredVolume): void {
     if (inTreeName === undefined) return;
-    const key = keyOfName(nodeName, inTreeName);
     const other = this.ofDisk(identity).find(
       (volume) => volume.nodeName === nodeName && volume.inTreeName === inTreeName,
     );
-    if (other === undefined) this.#inTreeNames.delete(key);
-    else this.#inTreeNames.set(key, other);
+    if (other !== undefined) {
+      this.#putInTreeName(inTreeName, other);
+      return;
+    }
+    const names = this.#inTreeNames.get(nodeName);
+    names?.delete(inTreeName);
+    if (names?.size === 0) this.#inTreeNames.delete(nodeName);
   }
 
   #drop(volume: DesiredVolume): void {
     const volumes = this.#nodes.get(volume.nodeName);
     volumes?.delete(volume.uniqueName);
     if (volumes?.size === 0) this.#nodes.delete(volume.nodeName);
-    removeFrom(this.#disks, volume.identity, volume);
+    this.#disks.delete(volume.identity, volume);
     this.#dropInTreeName(volume);
-    const key = keyOfName(volume.nodeName, volume.uniqueName);
-    this.#counted?.drop("desired_state_of_world", key);
-    this.#inUse?.drop(key);
+    this.#counted?.drop("desired_state_of_world", volume);
+    this.#inUse?.drop(volume);
   }
-}
-
-function keyOfName(nodeName: string, uniqueName: UniqueVolumeName): string {
-  return `${nodeName}\n${uniqueName}`;
-}
-
-function addTo<T>(index: Map<string, Set<T>>, at: string, value: T): void {
-  const values = index.get(at);
-  if (values === undefined) index.set(at, new Set([value]));
-  else values.add(value);
-}
-
-function removeFrom<T>(index: Map<string, Set<T>>, at: string, value: T): void {
-  const values = index.get(at);
-  values?.delete(value);
-  if (values?.size === 0) index.delete(at);
 }

@@ -115,13 +115,13 @@ function multiAttach(
  */
 function decideUnlisted(demand: ObservedDemand): DiskStep | undefined {
   const { nodeName, uniqueName, unlisted, volumeName, inTreePlugin } = demand;
-  if (unlisted === undefined || demand.hasVolumeAttachment) return undefined;
-  if (unlisted === "" || demand.isWaitReported) {
+  if (unlisted === undefined || unlisted.hasVolumeAttachment) return undefined;
+  if (unlisted.why === "" || demand.isWaitReported) {
     return wait(`the provider of ${inTreePlugin} has not listed what is attached`);
   }
   const message =
     `Volume "${volumeName}" is not attached to node ${nodeName} yet: what the in-tree code of ${inTreePlugin} ` +
-    `has attached is not known until its provider lists it; asked again with back-off (${unlisted})`;
+    `has attached is not known until its provider lists it; asked again with back-off (${unlisted.why})`;
   return { step: "reportUnlisted", nodeName, uniqueName, message };
 }
 

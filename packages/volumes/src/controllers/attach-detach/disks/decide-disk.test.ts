@@ -64,7 +64,6 @@ function wanted(fields: Partial<ObservedDemand> = {}): ObservedDemand {
     isMultiAttachReported: false,
     isWaitReported: false,
     unlisted: undefined,
-    hasVolumeAttachment: false,
     elsewhereByName: [],
     isUnidentified: false,
     isDetachedByName: false,
@@ -542,22 +541,26 @@ const attaches: readonly Case[] = [
   ],
   [
     "0019: the provider is being asked",
-    { demands: [wantedByCsi({ unlisted: "" })] },
+    { demands: [wantedByCsi({ unlisted: { why: "", hasVolumeAttachment: false } })] },
     waits("has not listed"),
   ],
   [
     "0019: the provider does not answer, said once",
-    { demands: [wantedByCsi({ unlisted: "slow down" })] },
+    { demands: [wantedByCsi({ unlisted: { why: "slow down", hasVolumeAttachment: false } })] },
     { step: "reportUnlisted", message: expect.stringContaining("(slow down)") as string },
   ],
   [
     "0019: and then silently",
-    { demands: [wantedByCsi({ unlisted: "slow down", isWaitReported: true })] },
+    {
+      demands: [
+        wantedByCsi({ unlisted: { why: "slow down", hasVolumeAttachment: false }, isWaitReported: true }),
+      ],
+    },
     waits("has not listed"),
   ],
   [
     "0019: CSI keeps what it has a VolumeAttachment for",
-    { demands: [wantedByCsi({ unlisted: "slow down", hasVolumeAttachment: true })] },
+    { demands: [wantedByCsi({ unlisted: { why: "slow down", hasVolumeAttachment: true } })] },
     { step: "createVolumeAttachment" },
   ],
   ["a failed attach waits", { demands: [wanted({ retryAtMs: nowMs + 500 })] }, waits("back-off", 500)],

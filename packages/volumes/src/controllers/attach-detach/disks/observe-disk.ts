@@ -76,10 +76,8 @@ export interface ObservedDemand {
   readonly hasPendingPods: boolean;
   readonly isMultiAttachReported: boolean;
   readonly isWaitReported: boolean;
-  /** Why it is not known what the in-tree code has attached; undefined: it is known, or does not matter. */
-  readonly unlisted: string | undefined;
-  /** The cache has the disk's VolumeAttachment on this node. */
-  readonly hasVolumeAttachment: boolean;
+  /** It is not known what the in-tree code has attached; undefined: it is known, or does not matter. */
+  readonly unlisted: { readonly why: string; readonly hasVolumeAttachment: boolean } | undefined;
   /** Other nodes that have a VolumeAttachment of the disk which was recovered while the volume was missing. */
   readonly elsewhereByName: readonly string[];
   /** What is attached here under its in-tree name is not known to be this disk yet. */
@@ -170,9 +168,17 @@ function observeAttachment(context: AttachDetachContext, attachment: Attachment)
 }
 
 /** Whether the disk's VolumeAttachment on the node says attached. */
-function isAttachedByCsi({ caches }: AttachDetachContext, { identity, nodeName }: Attachment): boolean {
+function isAttachedByCsi(context: AttachDetachContext, { identity, nodeName }: Attachment): boolean {
+  return volumeAttachmentOf(context, { identity, nodeName })?.status?.attached === true;
+}
+
+/** The disk's VolumeAttachment on the node, from the cache. */
+function volumeAttachmentOf(
+  { caches }: AttachDetachContext,
+  { identity, nodeName }: Pick<Attachment, "identity" | "nodeName">,
+): Stored<VolumeAttachment> | undefined {
   const name = csiAttachmentName(identity, nodeName);
-  return name !== undefined && caches.attachments.get(name)?.status?.attached === true;
+  return name === undefined ? undefined : caches.attachments.get(name);
 }
 
 function observeNode(
@@ -189,10 +195,10 @@ function observeNode(
 }
 
 function observeDemand(context: AttachDetachContext, volume: DesiredVolume): ObservedDemand {
-  const { caches, operations, pending, unlisted } = context;
+  const { operations, pending, unlisted } = context;
   const { nodeName, identity, inTreePlugin, spec } = volume;
   const isCsi = volume.pluginName === csiPluginName;
-  const attachment = csiAttachmentName(identity, nodeName);
+  const whyUnlisted = inTreePlugin !== undefined && isCsi ? unlisted.get(inTreePlugin) : undefined;
   const scope = scopeOf(volume);
   const provisional = provisionalIdentity(identity, nodeName);
   return {
@@ -206,8 +212,10 @@ function observeDemand(context: AttachDetachContext, volume: DesiredVolume): Obs
     hasPendingPods: [...volume.pods.keys()].some((key) => pending.has(key)),
     isMultiAttachReported: volume.multiAttachErrorReported,
     isWaitReported: volume.waitReported,
-    unlisted: inTreePlugin !== undefined && isCsi ? unlisted.get(inTreePlugin) : undefined,
-    hasVolumeAttachment: attachment !== undefined && caches.attachments.get(attachment) !== undefined,
+    unlisted:
+      whyUnlisted === undefined
+        ? undefined
+        : { why: whyUnlisted, hasVolumeAttachment: volumeAttachmentOf(context, volume) !== undefined },
     elsewhereByName: elsewhereByName(context, volume),
     isUnidentified: isUnidentified(context, volume),
     isDetachedByName: provisional !== undefined && operations.of(provisional).length > 0,
