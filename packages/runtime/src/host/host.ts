@@ -167,6 +167,12 @@ export interface Host {
    * Source: docs/behaviour/volume-plugins.md 6.
    */
   chownTree(path: string, gid: number, options?: ChownOptions): Promise<void>;
+  /**
+   * Gives `path` and everything below it this SELinux label, `user:role:type:level`. Links are labelled, not followed. A
+   * machine without SELinux, and a file system that takes no labels or no writes, does nothing; an entry that refuses is
+   * skipped. (Unprivileged: does nothing.)
+   */
+  relabelTree(path: string, label: string): Promise<void>;
   /** Resolves when something in the directory may have changed (a hint), or rejects when `signal` aborts. */
   watchDirectory(path: string, signal: AbortSignal): Promise<void>;
   /** Room in the file system that holds `path`. */

@@ -28,6 +28,7 @@ import { blocksOfFile } from "./kernel-disk-blocks.ts";
 import { whileUnwritten } from "./kernel-disk-copies.ts";
 import { allocate, check, keepRoom, keepRoomMounted } from "./kernel-disk-images.ts";
 import { type LoopDevice, loopDevices } from "./kernel-loop-devices.ts";
+import { relabelTree } from "./kernel-selinux.ts";
 import { type MountInfo, mountsBelow, parseMountInfo } from "./mount-info.ts";
 import { chownTree } from "./node-chown-tree.ts";
 import * as files from "./node-files.ts";
@@ -143,6 +144,10 @@ class KernelHost implements Host {
   async chownTree(path: string, gid: number, options: ChownOptions = {}): Promise<void> {
     const checked = checkedPath("chownTree", path);
     await chownTree(checked, gid, options);
+  }
+
+  async relabelTree(path: string, label: string): Promise<void> {
+    await relabelTree(checkedPath("relabelTree", path), label);
   }
 
   async watchDirectory(path: string, signal: AbortSignal): Promise<void> {

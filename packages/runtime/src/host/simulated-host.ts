@@ -23,7 +23,7 @@ import {
   type ProgramResult,
   type WriteOptions,
 } from "./host.ts";
-import { checkedPath, childOf, isAtOrBelow } from "./host-paths.ts";
+import { checkedPath, childOf, enforceFile, isAtOrBelow } from "./host-paths.ts";
 import { SimulatedDisks, type SimulatedLoop } from "./simulated-disks.ts";
 import { type DirectoryNode, type FileNode, SimulatedFileSystem } from "./simulated-file-system.ts";
 import { type Place, type SimulatedMount, SimulatedMounts, type Slot } from "./simulated-mounts.ts";
@@ -261,6 +261,21 @@ export class SimulatedHost implements Host {
         return;
     }
     chownNode(place.mount.fileSystem, place.node, gid, bits);
+  }
+
+  async relabelTree(path: string, label: string): Promise<void> {
+    if (this.#lostBefore("relabelTree", path)) return never();
+    const hasSELinux = this.#find("relabelTree", enforceFile, false) !== undefined;
+    if (!hasSELinux) return;
+    const place = this.#find("relabelTree", path, false);
+    if (place === undefined) throw new HostError("relabelTree", path, "ENOENT");
+    if (!place.mount.readOnly) relabelNode(place.mount.fileSystem, place.node, label);
+  }
+
+  /** The SELinux label that a file or directory was given; undefined: that with which it was made. */
+  labelOf(path: string): string | undefined {
+    const node = this.#find("labelOf", path, false)?.node;
+    return node !== undefined && "label" in node ? node.label : undefined;
   }
 
   watchDirectory(path: string, signal: AbortSignal): Promise<void> {
@@ -707,6 +722,13 @@ function chownNode(fileSystem: SimulatedFileSystem, node: Place["node"], gid: nu
   } else if (node.kind === "file") {
     fileSystem.setMode(node, node.mode | bits);
   }
+}
+
+function relabelNode(fileSystem: SimulatedFileSystem, node: Place["node"], label: string): void {
+  if (node.kind === "directory") {
+    for (const child of node.entries.values()) relabelNode(fileSystem, child, label);
+  }
+  if (node.kind === "directory" || node.kind === "file") fileSystem.setLabel(node, label);
 }
 
 /** The outcome of an operation that the power loss interrupted. */

@@ -146,6 +146,10 @@ class UnprivilegedHost implements Host {
     await chownTree(real, gid, options);
   }
 
+  async relabelTree(path: string, _label: string): Promise<void> {
+    checkedPath("relabelTree", path);
+  }
+
   async watchDirectory(path: string, signal: AbortSignal): Promise<void> {
     await this.#watcher.wait(checkedPath("watchDirectory", path), signal);
   }

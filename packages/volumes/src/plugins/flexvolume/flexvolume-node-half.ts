@@ -155,6 +155,7 @@ function podMounter(env: NodeEnv, spec: VolumeSpec, pod: Pod): Mounter {
   return {
     getPath: () => path,
     readOnly,
+    supportsSELinux: env.capabilities.selinuxRelabel,
     async setUp(args, signal) {
       const { host } = env.kubelet;
       if (!(await host.isMountPoint(path))) {

@@ -70,6 +70,7 @@ export function podDirectoryPlugin(own: PodDirectoryPlugin): VolumePlugin {
       return {
         getPath: () => path,
         readOnly: own.readOnly,
+        supportsSELinux: true,
         setUp: (args, signal) =>
           uncertainIfThere(env().kubelet, path, () =>
             own.setUp(env(), { path, pod, volume, reader }, args, signal),
