@@ -22,6 +22,7 @@ import { expandOnNode } from "./expand-on-node.ts";
 import { measureEnd } from "./measure-end.ts";
 import { checkPlacement, waitForDevice } from "./mount-actions.ts";
 import type { VolumeActionsEnv } from "./volume-actions-env.ts";
+import { emitMapped } from "./volume-events.ts";
 import {
   podMountKey,
   requireFreePlace,
@@ -151,6 +152,7 @@ async function mapForPod(env: VolumeActionsEnv, map: MapProgress, signal: AbortS
     if (isPlainDevice) await env.host.setDeviceReadOnly(device, isForReaders(env, map));
     await bindDevice(env.host, paths, device, mapper.readOnly);
   });
+  emitMapped(env, map.pod, { globalMapPath: paths.globalMapPath, volumeMapPath: paths.link });
   return { isMapped: true };
 }
 
