@@ -262,6 +262,22 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         expect(await codeOf(host.relabelTree("relative", "l"))).toBe("EINVAL");
       });
 
+      test("a tree takes what its files take, and no link's target", async () => {
+        await host.makeDirectory(`${dir}/t/sub`);
+        await host.writeFileAtomic(`${dir}/elsewhere`, "x".repeat(1_000_000));
+        const { usedBytes: emptyBytes } = await host.treeUsage(`${dir}/t`, signal);
+        await host.writeFileAtomic(`${dir}/t/sub/f`, "x".repeat(100_000));
+        await host.symlink(`${dir}/elsewhere`, `${dir}/t/link`);
+        await host.symlink(`${dir}/t`, `${dir}/t/sub/loop`);
+        const { usedBytes, usedInodes } = await host.treeUsage(`${dir}/t`, signal);
+        expect(usedInodes).toBe(5);
+        expect(usedBytes - emptyBytes).toBeGreaterThanOrEqual(100_000);
+        expect(usedBytes - emptyBytes).toBeLessThan(200_000);
+        expect(await codeOf(host.treeUsage(`${dir}/missing`, signal))).toBe("ENOENT");
+        const reason = new Error("enough");
+        await expect(host.treeUsage(`${dir}/t`, AbortSignal.abort(reason))).rejects.toBe(reason);
+      });
+
       test("a tree that is a link is not given to a group", async () => {
         await host.makeDirectory(`${dir}/elsewhere`, 0o700);
         await host.symlink(`${dir}/elsewhere`, `${dir}/target`);

@@ -49,6 +49,13 @@ export interface FileSystemUsage {
   readonly availableInodes: number;
 }
 
+/** What a tree takes of its file system. */
+export interface TreeUsage {
+  readonly usedBytes: number;
+  /** Files, directories and links. */
+  readonly usedInodes: number;
+}
+
 /** One copy of a disk. */
 export interface DiskCopy {
   /** The backing file to read. */
@@ -177,6 +184,11 @@ export interface Host {
   watchDirectory(path: string, signal: AbortSignal): Promise<void>;
   /** Room in the file system that holds `path`. */
   usage(path: string): Promise<FileSystemUsage>;
+  /**
+   * What the tree at `path` takes: each inode once, other file systems below it not. Takes time in proportion to the number of
+   * its files; rejects when `signal` aborts. What changes meanwhile may be counted or not. Source: du(1), `-x`.
+   */
+  treeUsage(path: string, signal: AbortSignal): Promise<TreeUsage>;
 
   // Mounts
   /** Mounts a device (or, unprivileged, its stand-in directory) on an existing directory. */

@@ -22,6 +22,7 @@ import {
   HostError,
   type Mount,
   type ProgramOptions,
+  type TreeUsage,
 } from "./host.ts";
 import { baseOf, checkedPath, childOf, isAtOrBelow, parentOf } from "./host-paths.ts";
 import { blocksOfFile } from "./kernel-disk-blocks.ts";
@@ -34,6 +35,7 @@ import { chownTree } from "./node-chown-tree.ts";
 import * as files from "./node-files.ts";
 import { runProgram, runTool } from "./node-programs.ts";
 import { openBelow } from "./node-sub-path.ts";
+import { treeUsage } from "./node-tree-usage.ts";
 import { makeSubPathTarget, namesOfSubPath } from "./sub-path-target.ts";
 import { hostStep, isMissing } from "./to-host-error.ts";
 
@@ -156,6 +158,10 @@ class KernelHost implements Host {
 
   async usage(path: string): Promise<FileSystemUsage> {
     return files.fileSystemUsage(checkedPath("usage", path));
+  }
+
+  async treeUsage(path: string, signal: AbortSignal): Promise<TreeUsage> {
+    return treeUsage(checkedPath("treeUsage", path), signal);
   }
 
   async mountDevice(

@@ -21,6 +21,7 @@ import {
   type Mount,
   type ProgramOptions,
   type ProgramResult,
+  type TreeUsage,
   type WriteOptions,
 } from "./host.ts";
 import { checkedPath, childOf, enforceFile, isAtOrBelow } from "./host-paths.ts";
@@ -300,6 +301,14 @@ export class SimulatedHost implements Host {
       node.watchers.add(wake);
       signal.addEventListener("abort", onAbort, { once: true });
     });
+  }
+
+  async treeUsage(path: string, signal: AbortSignal): Promise<TreeUsage> {
+    signal.throwIfAborted();
+    const place = this.#find("treeUsage", path, false);
+    if (place === undefined) throw new HostError("treeUsage", path, "ENOENT");
+    const sizes = sizesBelow(place.node);
+    return { usedBytes: sizes.reduce((sum, size) => sum + size, 0), usedInodes: sizes.length };
   }
 
   async usage(path: string): Promise<FileSystemUsage> {
@@ -729,6 +738,12 @@ function relabelNode(fileSystem: SimulatedFileSystem, node: Place["node"], label
     for (const child of node.entries.values()) relabelNode(fileSystem, child, label);
   }
   if (node.kind === "directory" || node.kind === "file") fileSystem.setLabel(node, label);
+}
+
+/** Bytes that each node of the tree takes. */
+function sizesBelow(node: Place["node"]): number[] {
+  if (node.kind === "directory") return [0, ...[...node.entries.values()].flatMap(sizesBelow)];
+  return [node.kind === "file" ? Math.max(node.dataBytes, node.allocatedBytes) : 0];
 }
 
 /** The outcome of an operation that the power loss interrupted. */

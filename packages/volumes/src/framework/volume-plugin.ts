@@ -401,6 +401,8 @@ export interface VolumeUsage {
 
 /** Asks something else than the mounted file system how much room a volume has. */
 export interface VolumePluginWithStats extends VolumePlugin {
+  /** To measure a volume takes time in proportion to the number of its files. */
+  readonly countsFiles?: boolean;
   /**
    * @param where the mount, and the global one (empty: none); of a block volume the pod's device, and the directory of mappings
    * @returns undefined when nothing knows
