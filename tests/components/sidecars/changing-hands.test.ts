@@ -1,6 +1,6 @@
 /**
  * A volume whose deletion was requested before its claim went, and whose plugin migrates, or goes back, meanwhile: its disk is
- * deleted by whoever has the volume then, and only then the object goes. The persistent-volume controller, the protection
+ * deleted by the component that has the volume then, and only then the object goes. The persistent-volume controller, the protection
  * controllers, the provisioner, the reference driver and the provider are the real ones, under one virtual clock.
  * Source: docs/decisions/0032-volumes-that-change-hands-while-they-are-deleted.md.
  */

@@ -219,7 +219,7 @@ async function mountForPod(
   return { isMounted: true };
 }
 
-/** In a pod's containers SELinux lets nobody at files of another label. Source: docs/behaviour/volume-plugins.md 2. */
+/** SELinux keeps a pod's containers from files of another label. Source: docs/behaviour/volume-plugins.md 2. */
 async function relabel(
   { host }: VolumeActionsEnv,
   mounter: MountProgress["mounter"],
