@@ -528,6 +528,17 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         expect(await codeOf(host.setDeviceReadOnly(`${dir}/missing`, true))).toBe("ENOENT");
       });
 
+      test("a device is held by nothing that the mount table does not show", async () => {
+        const { device } = await disk();
+        expect(await host.isDeviceHeld(device)).toBe(false);
+        const { m } = await directories("m");
+        await host.mountDevice(device, m, { fsType: "ext4" });
+        expect(await host.isDeviceHeld(device)).toBe(false);
+        await host.unmount(m);
+        expect(await host.isDeviceHeld(device)).toBe(false);
+        expect(await host.isDeviceHeld(`${dir}/missing`)).toBe(false);
+      });
+
       test("a sound file system passes its check, mounted or not, and a blank device too", async () => {
         const { device } = await disk();
         const { m } = await directories("m");

@@ -246,6 +246,12 @@ export interface Host {
   diskBlocks(backingFile: string, query: DiskBlocksQuery): Promise<DiskBlocks>;
   /** Makes the device refuse writes, or take them again. (Unprivileged: does nothing.) */
   setDeviceReadOnly(device: string, readOnly: boolean): Promise<void>;
+  /**
+   * Whether something has the block device for itself that the mount table does not show, such as a file system that is still
+   * mounted in another mount namespace. False for what is no device. (Unprivileged: false.) Source: upstream
+   * pkg/volume/util/hostutil, DeviceOpened; open(2), O_EXCL.
+   */
+  isDeviceHeld(device: string): Promise<boolean>;
   /** Device of the backing file, if any. */
   findLoop(backingFile: string): Promise<string | undefined>;
   /** The file system on the device: `ext4`, `xfs`, …; undefined when it has none. */

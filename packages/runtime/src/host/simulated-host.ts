@@ -60,6 +60,8 @@ export class SimulatedHost implements Host {
   readonly form = "simulated";
   readonly name: string;
   readonly disks: SimulatedDisks;
+  /** Paths of devices that something has for itself, unseen by the mount table. */
+  readonly heldDevices = new Set<string>();
   readonly #options: SimulatedHostOptions;
   readonly #rootFileSystem: SimulatedFileSystem;
   #mounts: SimulatedMounts;
@@ -486,6 +488,10 @@ export class SimulatedHost implements Host {
     const own = file(backingFile);
     const base = query.base === undefined ? undefined : imageOf(file(query.base), query.blockBytes);
     return blocksOfImage(imageOf(own, query.blockBytes), base, own.sizeBytes, query);
+  }
+
+  async isDeviceHeld(device: string): Promise<boolean> {
+    return this.heldDevices.has(checkedPath("isDeviceHeld", device));
   }
 
   async setDeviceReadOnly(device: string, _readOnly: boolean): Promise<void> {

@@ -315,6 +315,11 @@ class UnprivilegedHost implements Host {
     await hostStep("setDeviceReadOnly", device, () => fs.stat(checked));
   }
 
+  async isDeviceHeld(device: string): Promise<boolean> {
+    checkedPath("isDeviceHeld", device);
+    return false;
+  }
+
   async findLoop(backingFile: string): Promise<string | undefined> {
     const checked = checkedPath("findLoop", backingFile);
     return hostStep("findLoop", backingFile, async () => {

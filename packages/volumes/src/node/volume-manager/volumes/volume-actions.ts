@@ -19,7 +19,7 @@ import { mountActions } from "./mount-actions.ts";
 import { republishActions } from "./republish-actions.ts";
 import { getNode, type VolumeActionsEnv } from "./volume-actions-env.ts";
 import { emitFailedMount } from "./volume-events.ts";
-import { podMountKey, requireNoOtherMounts, VolumeOperationError } from "./volume-places.ts";
+import { podMountKey, requireNoOtherMounts, requireNotHeld, VolumeOperationError } from "./volume-places.ts";
 import { wholeVolume } from "./volume-records.ts";
 
 /** The action of each step. */
@@ -176,7 +176,7 @@ async function unmountForPod(
 /** Unmounts the volume's device, once no pod's directory shares it any more. */
 async function unmountDevice(
   env: VolumeActionsEnv,
-  { uniqueName, plugin, device }: ActualVolume,
+  { uniqueName, plugin, device, devicePath }: ActualVolume,
   observed: ObservedVolume,
   pass: Pass,
 ): Promise<Next<ObservedVolume>> {
@@ -190,6 +190,7 @@ async function unmountDevice(
     await env.places.run(device.path, async () => {
       await requireNoOtherMounts(env, device.path);
       await plugin.newDeviceUnmounter().unmountDevice(device.path, pass.signal);
+      await requireNotHeld(env, plugin, devicePath);
     });
   } catch (error) {
     return failing(observed, pass, { operation: "unmount_device", subject: wholeVolume, error });
