@@ -12,6 +12,7 @@ export {
   type Mount,
   type ProgramOptions,
   type ProgramResult,
+  type TreeUsage,
   type WriteOptions,
 } from "./host/host.ts";
 export { kernelHost } from "./host/kernel-host.ts";

@@ -10,6 +10,12 @@ export {
 } from "./accessibility-requirements.ts";
 export { migratedPluginsOf, nodeIdOf, topologyKeysOf } from "./csi-node.ts";
 export {
+  diskFinalizersOf,
+  isDeletedWithClaim,
+  isMadeInTree,
+  standsForInTreeFinalizer,
+} from "./disk-finalizers.ts";
+export {
   attacherFinalizer,
   attachmentName,
   attachmentNameByPV,
@@ -102,6 +108,7 @@ export {
   cloningProtectionFinalizer,
   deletionSecretNameAnnotation,
   deletionSecretNamespaceAnnotation,
+  inTreeDeletionFinalizer,
   madeByAnnotation,
   migratedPluginsAnnotation,
   migratedToAnnotation,

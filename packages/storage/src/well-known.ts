@@ -30,6 +30,8 @@ export const modifySecretNameAnnotation = "volume.kubernetes.io/controller-modif
 export const modifySecretNamespaceAnnotation = "volume.kubernetes.io/controller-modify-secret-namespace";
 /** On a volume that the provisioner owns, while its disk may exist (docs/behaviour/sidecars.md 2.4). */
 export const provisionerFinalizer = "external-provisioner.volume.kubernetes.io/finalizer";
+/** On a volume of an in-tree plugin, until its disk is deleted in-tree (docs/behaviour/controllers.md B5). */
+export const inTreeDeletionFinalizer = "kubernetes.io/pv-controller";
 /** On a claim, from before CreateVolume until its volume is stored or certainly gone (docs/contract.md C3). */
 export const provisioningFinalizer = "longshore.dev/provisioning";
 /**

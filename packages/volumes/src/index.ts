@@ -23,7 +23,6 @@ export {
   classOfClaim,
   classOfVolume,
 } from "./controllers/persistent-volume/annotations.ts";
-export { inTreeDeletionFinalizer } from "./controllers/persistent-volume/deletion-finalizer.ts";
 export { bestVolume } from "./controllers/persistent-volume/match-volume.ts";
 export {
   type PersistentVolumeEnv,

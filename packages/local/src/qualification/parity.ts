@@ -7,13 +7,12 @@
  * that the provisioner would give it, and a difference that comes of this alone is a loss, not the driver's doing.
  */
 import type { PersistentVolume, SecretReference, VolumeNodeAffinity } from "@longshore/kube";
-import { migratedToAnnotation, provisionerFinalizer } from "@longshore/storage";
+import { inTreeDeletionFinalizer, migratedToAnnotation, provisionerFinalizer } from "@longshore/storage";
 import {
   translateCSIPVToInTree,
   translateInTreePVToCSI,
   translateInTreeStorageClassToCSI,
 } from "@longshore/translation";
-import { inTreeDeletionFinalizer } from "@longshore/volumes";
 import { type ClusterPlugin, inTreeSource } from "../layout/plugins.ts";
 
 /** How the two differ, each text with the path and both values. */

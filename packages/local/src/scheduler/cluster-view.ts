@@ -9,6 +9,7 @@ import type {
   Pod,
   StorageClass,
   Stored,
+  VolumeAttachment,
 } from "@longshore/kube";
 
 /**
@@ -23,6 +24,8 @@ export interface ClusterView {
   storageClass(name: string): Stored<StorageClass> | undefined;
   csiNode(nodeName: string): Stored<CSINode> | undefined;
   csiDriver(name: string): Stored<CSIDriver> | undefined;
+  /** The VolumeAttachments of the node. */
+  attachmentsOn(nodeName: string): readonly Stored<VolumeAttachment>[];
   /** What drivers publish of a class; undefined where the API server has no such objects. */
   capacities(className: string): readonly Stored<CSIStorageCapacity>[] | undefined;
   /** Pods with a node that refer to the claim `namespace/name`, without those that have ended. */

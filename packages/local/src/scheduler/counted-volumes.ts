@@ -3,7 +3,7 @@
  * migrated-plugins annotation lists its plugin, and as in-tree elsewhere.
  * Source: docs/behaviour/controllers.md B7, docs/behaviour/csi-plugin.md 16.
  */
-import { keyOf, type PersistentVolume, type Pod, type Volume } from "@longshore/kube";
+import { keyOf, type PersistentVolume, type Pod, type Volume, type VolumeAttachment } from "@longshore/kube";
 import { migratedPluginsAnnotation } from "@longshore/storage";
 import {
   getCSINameFromInTreeName,
@@ -47,6 +47,29 @@ export function countedVolumes(view: ClusterView, pod: Pod, nodeName: string): C
     const counted = countedOrUnknown(view, source, nodeName);
     return counted === undefined ? [] : [counted];
   });
+}
+
+/**
+ * What is attached to the node, or may be, by CSI: also volumes whose pods have gone take slots until they are detached.
+ * Source: docs/behaviour/csi-plugin.md 16.
+ */
+export function countedAttachments(view: ClusterView, nodeName: string): CountedVolume[] {
+  return view.attachmentsOn(nodeName).map(({ metadata, spec: { attacher, source } }) => ({
+    limit: `csi:${attacher}`,
+    id: handleOf(view, source) ?? `VolumeAttachment ${metadata.name}`,
+  }));
+}
+
+function handleOf(view: ClusterView, source: VolumeAttachment["spec"]["source"]): string | undefined {
+  const { persistentVolumeName, inlineVolumeSpec } = source;
+  if (persistentVolumeName == null) return inlineVolumeSpec?.csi?.volumeHandle;
+  const pv = view.volume(persistentVolumeName);
+  if (pv === undefined || !isPVMigratable(pv)) return pv?.spec?.csi?.volumeHandle;
+  try {
+    return (translateInTreePVToCSI(pv) as PersistentVolume).spec?.csi?.volumeHandle;
+  } catch {
+    return undefined;
+  }
 }
 
 type MadeSource = { readonly pv: PersistentVolume } | { readonly inline: Volume };

@@ -62,6 +62,7 @@ const aView = ({ nodes = ["n1"], claims = [], load = {}, available = [] }: World
   storageClass: () => late,
   csiNode: () => undefined,
   csiDriver: () => undefined,
+  attachmentsOn: () => [],
   capacities: () => undefined,
   podsUsing: () => [],
   availableVolumes: () => available,

@@ -4,6 +4,7 @@ import type { AssumedPods } from "./assumed-pods.ts";
 import type { ClusterView } from "./cluster-view.ts";
 import { claimKeysOf } from "./pod-claims.ts";
 import {
+  attachmentsTo,
   availableVolumesOf,
   capacitiesByClassIndex,
   isUnscheduled,
@@ -44,6 +45,7 @@ export function observeCluster({ caches, assumed, migrates }: ClusterSources, ke
     storageClass: readOnce((name) => classes.get(name)),
     csiNode: readOnce((name) => csiNodes.get(name)),
     csiDriver: readOnce((name) => csiDrivers.get(name)),
+    attachmentsOn: readOnce((nodeName) => attachmentsTo(caches, nodeName)),
     capacities: readOnce((className) => caches.capacities()?.byIndex(capacitiesByClassIndex, className)),
     podsUsing: readOnce((claimKey) => [
       ...scheduledPodsUsing(caches, claimKey).filter((pod) => !isPodTerminal(pod)),

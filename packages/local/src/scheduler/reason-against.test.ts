@@ -97,6 +97,7 @@ function aView(world: World): ClusterView {
             },
           } as unknown as Stored<CSINode>),
     csiDriver: () => undefined,
+    attachmentsOn: () => [],
     capacities: () => undefined,
     podsUsing: () => [],
     availableVolumes: () => [],

@@ -15,6 +15,7 @@ import {
   type SharedInformers,
   type StorageClass,
   type Stored,
+  type VolumeAttachment,
 } from "@longshore/kube";
 import { classOfClaim, classOfVolume } from "@longshore/volumes";
 import { claimKeysOf } from "./pod-claims.ts";
@@ -28,6 +29,7 @@ export interface SchedulerCaches {
   readonly classes: Informer<StorageClass>;
   readonly csiNodes: Informer<CSINode>;
   readonly csiDrivers: Informer<CSIDriver>;
+  readonly attachments: Informer<VolumeAttachment>;
   /** Undefined until the API server is known to have such objects. */
   capacities(): Informer<CSIStorageCapacity> | undefined;
 }
@@ -36,6 +38,7 @@ const podsByNodeIndex = "scheduler/node";
 const scheduledByClaimIndex = "scheduler/scheduledByClaim";
 const unboundByClassIndex = "scheduler/unboundByClass";
 const availableByClassIndex = "scheduler/availableByClass";
+const attachmentsByNodeIndex = "scheduler/attachmentsByNode";
 const volumesByClaimIndex = "scheduler/volumesByClaim";
 /** Index of capacities by the name of their class. */
 export const capacitiesByClassIndex = "scheduler/capacitiesByClass";
@@ -69,6 +72,9 @@ export function schedulerCaches(informers: SharedInformers): SchedulerCaches {
     classes: informers.of(resources.storageClasses),
     csiNodes: informers.of(resources.csiNodes),
     csiDrivers: informers.of(resources.csiDrivers),
+    attachments: informers.of(resources.volumeAttachments, {
+      indexes: { [attachmentsByNodeIndex]: ({ spec }) => [spec.nodeName] },
+    }),
     capacities: () => undefined,
   };
 }
@@ -116,6 +122,14 @@ export function isUnscheduled(pod: Pod): boolean {
 /** The pods of the cache that are bound to the node, those that have ended among them. */
 export function podsBoundTo({ pods }: SchedulerCaches, nodeName: string): readonly Stored<Pod>[] {
   return pods.byIndex(podsByNodeIndex, nodeName);
+}
+
+/** What is attached to the node by CSI, or may be. */
+export function attachmentsTo(
+  { attachments }: SchedulerCaches,
+  nodeName: string,
+): readonly Stored<VolumeAttachment>[] {
+  return attachments.byIndex(attachmentsByNodeIndex, nodeName);
 }
 
 /** Keys of all pods that have no node yet. */

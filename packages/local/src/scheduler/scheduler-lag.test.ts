@@ -99,3 +99,16 @@ test("a pod is scheduled as soon as its claim is there (controllers.md B7)", asy
   expect(stored?.metadata.annotations?.["volume.kubernetes.io/selected-node"]).toBe("n1");
   expect(await placesOf(kube)).toEqual({ a: undefined });
 });
+
+test("what is still attached keeps its slot after its pod has gone, until it is detached (csi-plugin.md 16)", async () => {
+  const { clock, kube } = start(0);
+  await createNode(kube, 1);
+  const spec = { attacher: driver, nodeName: "n1", source: { persistentVolumeName: "gone" } };
+  await kube.create(resources.volumeAttachments, { metadata: { name: "va" }, spec }, { signal });
+  await createPod(kube, "a", "v1");
+  await clock.advance(20_000);
+  expect(await placesOf(kube)).toEqual({ a: undefined });
+  await kube.delete(resources.volumeAttachments, { name: "va" }, { signal });
+  await clock.advance(100);
+  expect(await placesOf(kube)).toEqual({ a: "n1" });
+});

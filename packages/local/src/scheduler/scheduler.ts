@@ -97,6 +97,8 @@ function sourcesOf(caches: SchedulerCaches, assumed: AssumedPods): readonly Sour
     // A claim that goes frees an attachment slot; any other change of it concerns the pods that use it.
     watches(caches.claims, (claim) => unscheduledPodsOf(caches, claim), { deleted: waiting }),
     watches(caches.csiNodes, waiting),
+    // A slot is free once nothing is attached any more, which may be long after its pod has gone.
+    watches(caches.attachments, () => [], { deleted: waiting }),
     // A volume that comes free, or is made by hand for claims that wait.
     // A volume that comes free, or is made by hand, for claims that wait for one of its class.
     watches(caches.volumes, (volume) => unscheduledPodsFor(caches, volume), { deleted: () => [] }),

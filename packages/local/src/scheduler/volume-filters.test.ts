@@ -8,6 +8,7 @@ import type {
   Pod,
   StorageClass,
   Stored,
+  VolumeAttachment,
 } from "@longshore/kube";
 import { describe, expect, it } from "vitest";
 import type { ClusterView } from "./cluster-view.ts";
@@ -67,6 +68,7 @@ interface World {
   readonly users?: readonly Stored<Pod>[];
   readonly podsOnNode?: readonly Stored<Pod>[];
   readonly migrated?: boolean;
+  readonly attachments?: readonly VolumeAttachment["spec"][];
 }
 
 function aView(world: World): ClusterView {
@@ -93,6 +95,8 @@ function aView(world: World): ClusterView {
       spec: { drivers },
     }),
     csiDriver: () => (driver === undefined ? undefined : { metadata: meta("d.example.com"), spec: driver }),
+    attachmentsOn: () =>
+      (world.attachments ?? []).map((spec, index) => ({ metadata: meta(`va-${index}`), spec })),
     capacities: () =>
       world.capacities?.map((capacity, index) => ({
         metadata: meta(`capacity-${index}`),
@@ -261,5 +265,52 @@ describe("slots for volumes that are yet to be made", () => {
   ])("%s", (_name, world, reason) => {
     const view = aView({ claim: aClaim(), ...world });
     expect(hasAttachmentSlots(view, aPod("p", claimed), aNode({}, one))).toBe(reason);
+  });
+});
+
+describe("slots of what is still attached", () => {
+  const full = "node(s) exceed max volume count";
+  const attached = (attacher: string, source: VolumeAttachment["spec"]["source"]) => ({
+    attacher,
+    nodeName: "n1",
+    source,
+  });
+  const csi = (volumeHandle: string) => ({ csi: { driver: "d.example.com", volumeHandle } });
+  const ofPv = (name: string) => attached("d.example.com", { persistentVolumeName: name });
+  const claim = aClaim({ volumeName: "mine" }, bound);
+  const volumes = [aVolume("mine", csi("h")), aVolume("other", csi("i"))];
+  it.each<[string, World, string | undefined]>([
+    ["the volume itself takes one", { claim, volumes, attachments: [ofPv("mine")] }, undefined],
+    ["another whose pod has gone takes one more", { claim, volumes, attachments: [ofPv("other")] }, full],
+    ["one whose PersistentVolume has gone too", { claim, volumes, attachments: [ofPv("gone")] }, full],
+    [
+      "another driver's does not",
+      { claim, volumes, attachments: [attached("e.example.com", { persistentVolumeName: "other" })] },
+      undefined,
+    ],
+    [
+      "an inline one is known by its handle",
+      {
+        ...{ claim: aClaim({ volumeName: "tree" }, bound), migrated: true },
+        volumes: [aVolume("tree", { awsElasticBlockStore: { volumeID: "vol-1" } })],
+        attachments: [
+          attached("ebs.csi.aws.com", {
+            inlineVolumeSpec: { csi: { driver: "ebs.csi.aws.com", volumeHandle: "vol-1" } },
+          }),
+        ],
+      },
+      undefined,
+    ],
+    [
+      "a migrated one by that of its translation",
+      {
+        ...{ claim: aClaim({ volumeName: "tree" }, bound), migrated: true },
+        volumes: [aVolume("tree", { awsElasticBlockStore: { volumeID: "aws://z/vol-1" } })],
+        attachments: [attached("ebs.csi.aws.com", { persistentVolumeName: "tree" })],
+      },
+      undefined,
+    ],
+  ])("%s", (_name, world, reason) => {
+    expect(hasAttachmentSlots(aView(world), aPod("p", claimed), aNode())).toBe(reason);
   });
 });

@@ -6,7 +6,7 @@ import type { Node, PersistentVolumeClaim, Pod, StorageClass, Stored } from "@lo
 import { selectedNodeAnnotation } from "@longshore/storage";
 import { classOfClaim } from "@longshore/volumes";
 import type { ClusterView } from "./cluster-view.ts";
-import { countedVolumes } from "./counted-volumes.ts";
+import { countedAttachments, countedVolumes } from "./counted-volumes.ts";
 import { claimsOfPod, isFullyBound, namespaceOf } from "./pod-claims.ts";
 import { affinityReason, type StaticChoice, staticVolumes } from "./static-volumes.ts";
 import { hasStorageCapacity } from "./storage-capacity.ts";
@@ -120,10 +120,9 @@ export function hasAttachmentSlots(view: ClusterView, pod: Pod, node: Stored<Nod
   if (wanted.length === 0) return undefined;
   // Sets, since a volume that several pods of the node use takes one slot.
   const used = new Map<string, Set<string>>();
-  for (const other of view.podsOn(nodeName)) {
-    for (const { limit, id } of countedVolumes(view, other, nodeName)) {
-      used.set(limit, (used.get(limit) ?? new Set()).add(id));
-    }
+  const ofPods = view.podsOn(nodeName).flatMap((other) => countedVolumes(view, other, nodeName));
+  for (const { limit, id } of [...ofPods, ...countedAttachments(view, nodeName)]) {
+    used.set(limit, (used.get(limit) ?? new Set()).add(id));
   }
   for (const { limit, id } of wanted) {
     used.set(limit, (used.get(limit) ?? new Set()).add(id));

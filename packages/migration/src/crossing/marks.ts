@@ -1,6 +1,6 @@
 /** The marks that a driver's sidecars leave on objects of a migrated plugin. Pure. */
 import type { PersistentVolume, PersistentVolumeClaim, Stored } from "@longshore/kube";
-import { migratedToAnnotation } from "@longshore/storage";
+import { migratedToAnnotation, provisionerFinalizer, standsForInTreeFinalizer } from "@longshore/storage";
 import { type CrossingSubject, sidecarFinalizers } from "./crossing-subject.ts";
 import { isVolumeOfPlugin } from "./pod-facts.ts";
 import type { WaitSubject } from "./wait.ts";
@@ -17,10 +17,13 @@ export function objectsCarryingMarks(
     ...(isHanded(subject, object) ? [`metadata.annotations[${migratedToAnnotation}]`] : []),
     ...sidecarFinalizers(subject).filter((f) => object.metadata.finalizers?.includes(f) === true),
   ];
+  // On a volume that is being deleted it is the persistent-volume controller's, until the disk has been deleted in-tree.
+  const marksOfVolume = (pv: Stored<PersistentVolume>) =>
+    marksOf(pv).filter((mark) => mark !== provisionerFinalizer || !standsForInTreeFinalizer(pv));
   const ours = volumes.filter((pv) => isVolumeOfPlugin(subject, pv));
   const names = new Set(ours.map((pv) => pv.metadata.name));
   return [
-    ...ours.map((pv) => ({ kind: "PersistentVolume", name: pv.metadata.name, marks: marksOf(pv) })),
+    ...ours.map((pv) => ({ kind: "PersistentVolume", name: pv.metadata.name, marks: marksOfVolume(pv) })),
     ...claims
       // A claim that is not bound yet is known as the plugin's by the driver that it was handed to.
       .filter((claim) => names.has(claim.spec?.volumeName ?? "") || isHanded(subject, claim))

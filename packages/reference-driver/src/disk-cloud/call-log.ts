@@ -25,6 +25,7 @@ export const cloudOps = [
   "diskConditions",
   "listZones",
   "zoneCapacity",
+  "listStoragePolicies",
   "createSnapshot",
   "deleteSnapshot",
   "listSnapshots",

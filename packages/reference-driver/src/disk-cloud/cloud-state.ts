@@ -25,6 +25,7 @@ export interface DiskRecord {
   /** In bytes, decimal. */
   readonly sizeBytes: string;
   readonly type: string;
+  readonly storagePolicy?: string;
   readonly tags: Readonly<Record<string, string>>;
   readonly state: DiskState;
   /** Size and type that it was made with, where they have changed since. */

@@ -55,6 +55,8 @@ export interface DiskCloudOptions {
   readonly instances?: readonly CloudInstance[];
   /** Zones that disks can be made in; default us-east-1a, b and c and the zones of the instances. */
   readonly zones?: readonly string[];
+  /** Policies under which disks of vSphere can be made; default a catalogue of three. */
+  readonly storagePolicies?: readonly string[];
   /** Room for disks in each zone, in bytes; default as much as anyone may want. */
   readonly zoneCapacityBytes?: bigint;
   /** Calls that the log keeps; default 50,000. */
@@ -135,6 +137,7 @@ class LocalDiskCloud implements DiskCloudService {
       links: new DeviceLinks(env.host, deviceDir),
       cephUsers: options.cephUsers ?? defaultCephUsers,
       zones: (provider) => this.#zones(provider),
+      storagePolicies: (provider) => this.#storagePolicies(provider),
       holdAttach: (disk, isNew) => this.#faults.holdAttach(providerOf(disk).name, disk.id, isNew),
       snapshotFile: (snapshotId) => this.#snapshots.fileOf(snapshotId),
     });
@@ -209,6 +212,8 @@ class LocalDiskCloud implements DiskCloudService {
       diskConditions: (diskIds, signal) =>
         call("diskConditions", {}, signal, () => this.#diskConditions(provider, diskIds)),
       listZones: (signal) => call("listZones", {}, signal, () => this.#zones(provider)),
+      listStoragePolicies: (signal) =>
+        call("listStoragePolicies", {}, signal, () => this.#storagePolicies(provider)),
       zoneCapacity: (zone, signal) =>
         call("zoneCapacity", {}, signal, () => this.#zoneCapacity(provider, zone)),
       createSnapshot: ({ name, diskId }, signal) =>
@@ -372,6 +377,10 @@ class LocalDiskCloud implements DiskCloudService {
     if (places === "anywhere") return [""];
     const instances = Object.values(this.#file.state.instances);
     return this.#options.zones ?? [...new Set([...defaultZones, ...instances.map(({ zone }) => zone)])];
+  }
+
+  #storagePolicies({ storagePolicies }: Provider): readonly string[] {
+    return storagePolicies === undefined ? [] : (this.#options.storagePolicies ?? storagePolicies);
   }
 
   #toCloudError(op: CloudOp, error: unknown): CloudError {

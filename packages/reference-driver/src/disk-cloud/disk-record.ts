@@ -32,6 +32,7 @@ export function existingDisk(
     replicaZones: [...(disk.replicaZones ?? [])].sort().join(", "),
     sizeBytes: disk.createdBytes ?? disk.sizeBytes,
     type: disk.createdType ?? disk.type,
+    storagePolicy: disk.storagePolicy ?? "none",
     source: nameOfSource(disk.source),
   };
   const wanted = {
@@ -39,9 +40,10 @@ export function existingDisk(
     replicaZones: [...(request.replicaZones ?? [])].sort().join(", "),
     sizeBytes: request.sizeBytes.toString(),
     type: request.type,
+    storagePolicy: request.storagePolicy ?? "none",
     source: nameOfSource(request.source),
   };
-  for (const field of ["zone", "replicaZones", "sizeBytes", "type", "source"] as const) {
+  for (const field of ["zone", "replicaZones", "sizeBytes", "type", "storagePolicy", "source"] as const) {
     if (made[field] !== wanted[field]) {
       throw new CloudError(
         "AlreadyExists",
@@ -65,10 +67,14 @@ export function existingDisk(
 export function checkCreateRequest(
   provider: Provider,
   request: CreateDiskRequest,
-  zones: readonly string[],
+  {
+    zones,
+    storagePolicies,
+  }: { readonly zones: readonly string[]; readonly storagePolicies: readonly string[] },
 ): void {
   if (request.name === "") throw new CloudError("InvalidArgument", "a disk needs a name");
   checkPlace(provider, request, zones);
+  checkStoragePolicy(provider, request, storagePolicies);
   if (provider.attaches === "share" && request.source !== undefined) {
     throw new CloudError("InvalidArgument", `${provider.name} copies no shares: leave source out`);
   }
@@ -78,6 +84,21 @@ export function checkCreateRequest(
       `a disk cannot have ${request.sizeBytes} bytes: ask for 1 to ${diskBytesMax}`,
     );
   }
+}
+
+/** @throws CloudError InvalidArgument naming the policy */
+function checkStoragePolicy(
+  provider: Provider,
+  { storagePolicy }: CreateDiskRequest,
+  known: readonly string[],
+): void {
+  if (storagePolicy === undefined || known.includes(storagePolicy)) return;
+  throw new CloudError(
+    "InvalidArgument",
+    provider.storagePolicies === undefined
+      ? `${provider.name} has no storage policies: leave storagePolicy "${storagePolicy}" out`
+      : `there is no storage policy "${storagePolicy}": use one of ${known.join(", ")}`,
+  );
 }
 
 /** @throws CloudError InvalidArgument naming the zone */
@@ -149,13 +170,14 @@ export function decideDelete(state: CloudState, provider: Provider, diskId: stri
 
 /** The disk as callers see it. */
 export function toDisk(record: DiskRecord): ProviderDisk {
-  const { name, zone, replicaZones, type, tags, source } = record;
+  const { name, zone, replicaZones, type, storagePolicy, tags, source } = record;
   return {
     id: idOf(record),
     name,
     zone,
     ...(replicaZones === undefined ? {} : { replicaZones }),
     type,
+    ...(storagePolicy === undefined ? {} : { storagePolicy }),
     tags,
     sizeBytes: BigInt(record.sizeBytes),
     attachments: attachmentsOf(record),

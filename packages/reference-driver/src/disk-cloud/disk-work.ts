@@ -35,6 +35,7 @@ export interface DiskWorkOptions {
   /** Users of images, with their keys. */
   readonly cephUsers: Readonly<Record<string, string>>;
   zones(provider: Provider): readonly string[];
+  storagePolicies(provider: Provider): readonly string[];
   /** Between the intent of an attach and its effect. @throws CloudError where that stays away for now */
   holdAttach(disk: DiskRecord, isNew: boolean): void;
   /** Where a snapshot's content is. */
@@ -60,7 +61,9 @@ export class DiskWork {
   }
 
   async create(provider: Provider, request: CreateDiskRequest): Promise<ProviderDisk> {
-    record.checkCreateRequest(provider, request, this.#options.zones(provider));
+    const zones = this.#options.zones(provider);
+    const storagePolicies = this.#options.storagePolicies(provider);
+    record.checkCreateRequest(provider, request, { zones, storagePolicies });
     return this.#options.lock.run(`name ${request.name} of ${provider.name}`, async () => {
       const { file } = this.#options;
       const present = record.existingDisk(file.state, provider, request);
@@ -378,7 +381,17 @@ export class DiskWork {
     const providerId = provider.idOf({ ...request, hex });
     const isTaken = file.state.disks[id] !== undefined || isLive(findDisk(file.state, provider, providerId));
     if (isTaken) return this.#newDisk(provider, request);
-    const { name, zone, replicaZones = [], type, tags, source, settings, fingerprint } = request;
+    const {
+      name,
+      zone,
+      replicaZones = [],
+      type,
+      storagePolicy,
+      tags,
+      source,
+      settings,
+      fingerprint,
+    } = request;
     return {
       id,
       // Records of EBS are as they were before there were other providers.
@@ -388,6 +401,7 @@ export class DiskWork {
       zone,
       ...(replicaZones.length === 0 ? {} : { replicaZones }),
       type,
+      ...(storagePolicy === undefined ? {} : { storagePolicy }),
       tags: { ...tags },
       sizeBytes: request.sizeBytes.toString(),
       state: "creating",

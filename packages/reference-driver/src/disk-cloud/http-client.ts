@@ -79,6 +79,7 @@ export function connectDiskCloud(
     modifyDisk: (diskId, change, signal) => call("modifyDisk", { diskId, change }, signal),
     diskConditions: (diskIds, signal) => call("diskConditions", { diskIds }, signal),
     listZones: (signal) => call("listZones", {}, signal),
+    listStoragePolicies: (signal) => call("listStoragePolicies", {}, signal),
     zoneCapacity: (zone, signal) => call("zoneCapacity", { zone }, signal),
     createSnapshot: (r, signal) => call("createSnapshot", r, signal),
     deleteSnapshot: (snapshotId, signal) => call("deleteSnapshot", { snapshotId }, signal),

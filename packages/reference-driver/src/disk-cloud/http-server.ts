@@ -57,6 +57,7 @@ const operations: Readonly<Record<CloudOp, Operation>> = {
     cloud.modifyDisk(textArg(args, "diskId"), (args.change ?? {}) as { readonly type?: string }, signal),
   diskConditions: (cloud, args, signal) => cloud.diskConditions(textsArg(args, "diskIds"), signal),
   listZones: (cloud, _args, signal) => cloud.listZones(signal),
+  listStoragePolicies: (cloud, _args, signal) => cloud.listStoragePolicies(signal),
   zoneCapacity: (cloud, args, signal) => cloud.zoneCapacity(textArg(args, "zone"), signal),
   createSnapshot: (cloud, args, signal) =>
     cloud.createSnapshot({ name: textArg(args, "name"), diskId: textArg(args, "diskId") }, signal),
@@ -148,6 +149,7 @@ function createRequest(args: Args): CreateDiskRequest {
     ...(source === undefined ? {} : { source: source satisfies DiskSource }),
     ...(args.settings === undefined ? {} : { settings: textMapArg(args, "settings") }),
     ...(args.replicaZones === undefined ? {} : { replicaZones: textsArg(args, "replicaZones") }),
+    ...(args.storagePolicy === undefined ? {} : { storagePolicy: textArg(args, "storagePolicy") }),
     ...(args.fingerprint === undefined ? {} : { fingerprint: textArg(args, "fingerprint") }),
     name: textArg(args, "name"),
     zone: textArg(args, "zone"),

@@ -45,6 +45,8 @@ export interface CreateDiskRequest {
   readonly replicaZones?: readonly string[];
   readonly sizeBytes: bigint;
   readonly type: string;
+  /** A policy of the provider's. */
+  readonly storagePolicy?: string;
   readonly tags: Readonly<Record<string, string>>;
   /** What it is a copy of; not larger than the disk. */
   readonly source?: DiskSource;
@@ -106,7 +108,7 @@ export interface DiskCondition {
 export interface ProviderCloud extends DiskCloud {
   /**
    * Makes a disk, or returns the one of that name; AlreadyExists when that one was requested differently; NotFound
-   * without its source; LimitExceeded when the zone has no room. A failure but Unavailable leaves nothing behind.
+   * without its source; InvalidArgument for an unknown policy; LimitExceeded when the zone has no room. A failure but Unavailable leaves nothing behind.
    */
   createDisk(request: CreateDiskRequest, signal: AbortSignal): Promise<ProviderDisk>;
   /** As in {@link DiskCloud}; AlreadyExists when it is attached there for another use; Unauthenticated. */

@@ -260,6 +260,37 @@ describe("names", () => {
   });
 });
 
+describe("storage policies", () => {
+  test("a disk of vSphere is made under one of the catalogue, and keeps it", async () => {
+    const host = new SimulatedHost();
+    const cloud = callerOf(await openCloud(host, "/cloud"), "vsphere-volume");
+    expect(await cloud.listStoragePolicies(never)).toContain("gold");
+    const request = { ...requestFor("vsphere-volume"), storagePolicy: "gold" };
+    expect(await cloud.createDisk(request, never)).toMatchObject({ storagePolicy: "gold" });
+    const later = callerOf(await openCloud(host, "/cloud"), "vsphere-volume");
+    expect(await later.listDisks(never)).toMatchObject([{ storagePolicy: "gold" }]);
+    expect(await failureOf(later.createDisk({ ...request, storagePolicy: "silver" }, never))).toMatchObject({
+      code: "AlreadyExists",
+      message: expect.stringContaining("storagePolicy gold, not silver"),
+    });
+  });
+
+  test("an unknown one is refused with the names of those that are there, and nothing is made", async () => {
+    const service = await openCloud(new SimulatedHost(), "/cloud", { storagePolicies: ["fast", "slow"] });
+    const create = (provider: CloudProvider) =>
+      callerOf(service, provider).createDisk({ ...requestFor(provider), storagePolicy: "platinum" }, never);
+    expect(await failureOf(create("vsphere-volume"))).toMatchObject({
+      code: "InvalidArgument",
+      message: 'InvalidArgument: there is no storage policy "platinum": use one of fast, slow',
+    });
+    expect(await failureOf(create("gce-pd"))).toMatchObject({
+      code: "InvalidArgument",
+      message: expect.stringMatching(/gce-pd has no storage policies: leave storagePolicy "platinum" out/),
+    });
+    expect(service.disks()).toEqual([]);
+  });
+});
+
 describe("shares", () => {
   test("a share is a directory, for all who have the key of its account", async () => {
     const host = new SimulatedHost();

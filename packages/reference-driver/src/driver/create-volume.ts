@@ -63,6 +63,7 @@ async function ensureDisk(
   const asked = {
     name,
     type: typeOf(request, context.kind),
+    ...(await storagePolicyOf(context, request, signal)),
     tags: { ...tagsOf(request), ...context.kind.tagsOf?.(lowerCased(request.parameters)) },
     settings: settingsOf(request.mutableParameters),
     fingerprint: fingerprintOf(request),
@@ -88,6 +89,23 @@ async function ensureDisk(
     }
   }
   throw refused ?? new CsiStatusError("RESOURCE_EXHAUSTED", "the disk cloud has no instance, so no zone");
+}
+
+/** The policy that the class names. @throws CsiStatusError INVALID_ARGUMENT for one that the provider does not have */
+async function storagePolicyOf(
+  { cloud, kind: { policyParameter } }: CreateVolumeContext,
+  { parameters }: CreateVolumeRequest,
+  signal: AbortSignal,
+): Promise<{ readonly storagePolicy?: string }> {
+  const storagePolicy = policyParameter && lowerCased(parameters)[policyParameter];
+  if (!storagePolicy) return {};
+  const known = await cloud.listStoragePolicies(signal);
+  if (known.includes(storagePolicy)) return { storagePolicy };
+  throw new CsiStatusError(
+    "INVALID_ARGUMENT",
+    `parameter ${policyParameter} "${storagePolicy}" of the class names no storage policy of the provider: ` +
+      `use one of ${known.join(", ")}, or make it there`,
+  );
 }
 
 interface Source {

@@ -350,6 +350,22 @@ describe.each(Object.keys(driverKinds))("%s", (driverName) => {
     expect(found.volume?.volumeId).toBe(volumeId);
   });
 
+  test.runIf(kind.policyParameter !== undefined)(
+    "a storage policy is the provider's, or refused",
+    async () => {
+      const unknown = create({ ...own.parameters, storagePolicyName: "platinum" });
+      await expect(unknown).rejects.toMatchObject({
+        code: "INVALID_ARGUMENT",
+        message: expect.stringMatching(
+          /parameter storagepolicyname "platinum" of the class .*use one of .*gold, silver/,
+        ),
+      });
+      expect(service.disks()).toEqual([]);
+      await create({ ...own.parameters, storagePolicyName: "silver" });
+      expect(service.disks()).toMatchObject([{ storagePolicy: "silver" }]);
+    },
+  );
+
   test("parameters, topology, limits and capabilities are the driver's", async () => {
     const unknown = codeOf(create({ ...own.parameters, nonsense: "1" }));
     expect(await unknown).toBe(own.refusesUnknown ? "INVALID_ARGUMENT" : "OK");

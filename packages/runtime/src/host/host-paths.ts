@@ -30,3 +30,6 @@ export function childOf(path: string, name: string): string {
 export function isAtOrBelow(path: string, prefix: string): boolean {
   return prefix === "/" || path === prefix || path.startsWith(`${prefix}/`);
 }
+
+/** It is there where the kernel runs with SELinux (selinuxfs). */
+export const enforceFile = "/sys/fs/selinux/enforce";

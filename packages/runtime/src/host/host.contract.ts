@@ -253,6 +253,31 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         expect(await modeOf(`${dir}/f`)).toBe(0o660);
       });
 
+      test("labels of SELinux change nothing on a machine without it", async () => {
+        if ((await host.stat("/sys/fs/selinux/enforce")) !== undefined) return;
+        await host.writeFileAtomic(`${dir}/f`, "x");
+        const before = await host.stat(`${dir}/f`);
+        await host.relabelTree(`${dir}/f`, "system_u:object_r:container_file_t:s0:c1,c2");
+        expect(await host.stat(`${dir}/f`)).toEqual(before);
+        expect(await codeOf(host.relabelTree("relative", "l"))).toBe("EINVAL");
+      });
+
+      test("a tree takes what its files take, and no link's target", async () => {
+        await host.makeDirectory(`${dir}/t/sub`);
+        await host.writeFileAtomic(`${dir}/elsewhere`, "x".repeat(1_000_000));
+        const { usedBytes: emptyBytes } = await host.treeUsage(`${dir}/t`, signal);
+        await host.writeFileAtomic(`${dir}/t/sub/f`, "x".repeat(100_000));
+        await host.symlink(`${dir}/elsewhere`, `${dir}/t/link`);
+        await host.symlink(`${dir}/t`, `${dir}/t/sub/loop`);
+        const { usedBytes, usedInodes } = await host.treeUsage(`${dir}/t`, signal);
+        expect(usedInodes).toBe(5);
+        expect(usedBytes - emptyBytes).toBeGreaterThanOrEqual(100_000);
+        expect(usedBytes - emptyBytes).toBeLessThan(200_000);
+        expect(await codeOf(host.treeUsage(`${dir}/missing`, signal))).toBe("ENOENT");
+        const reason = new Error("enough");
+        await expect(host.treeUsage(`${dir}/t`, AbortSignal.abort(reason))).rejects.toBe(reason);
+      });
+
       test("a tree that is a link is not given to a group", async () => {
         await host.makeDirectory(`${dir}/elsewhere`, 0o700);
         await host.symlink(`${dir}/elsewhere`, `${dir}/target`);
@@ -501,6 +526,17 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         await host.mountDevice(device, m, { fsType: "ext4" });
         await host.writeFileAtomic(`${m}/f`, "x");
         expect(await codeOf(host.setDeviceReadOnly(`${dir}/missing`, true))).toBe("ENOENT");
+      });
+
+      test("a device is held by nothing that the mount table does not show", async () => {
+        const { device } = await disk();
+        expect(await host.isDeviceHeld(device)).toBe(false);
+        const { m } = await directories("m");
+        await host.mountDevice(device, m, { fsType: "ext4" });
+        expect(await host.isDeviceHeld(device)).toBe(false);
+        await host.unmount(m);
+        expect(await host.isDeviceHeld(device)).toBe(false);
+        expect(await host.isDeviceHeld(`${dir}/missing`)).toBe(false);
       });
 
       test("a sound file system passes its check, mounted or not, and a blank device too", async () => {

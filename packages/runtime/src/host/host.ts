@@ -49,6 +49,13 @@ export interface FileSystemUsage {
   readonly availableInodes: number;
 }
 
+/** What a tree takes of its file system. */
+export interface TreeUsage {
+  readonly usedBytes: number;
+  /** Files, directories and links. */
+  readonly usedInodes: number;
+}
+
 /** One copy of a disk. */
 export interface DiskCopy {
   /** The backing file to read. */
@@ -167,10 +174,21 @@ export interface Host {
    * Source: docs/behaviour/volume-plugins.md 6.
    */
   chownTree(path: string, gid: number, options?: ChownOptions): Promise<void>;
+  /**
+   * Gives `path` and everything below it this SELinux label, `user:role:type:level`. Links are labelled, not followed. A
+   * machine without SELinux, and a file system that takes no labels or no writes, does nothing; an entry that refuses is
+   * skipped. (Unprivileged: does nothing.)
+   */
+  relabelTree(path: string, label: string): Promise<void>;
   /** Resolves when something in the directory may have changed (a hint), or rejects when `signal` aborts. */
   watchDirectory(path: string, signal: AbortSignal): Promise<void>;
   /** Room in the file system that holds `path`. */
   usage(path: string): Promise<FileSystemUsage>;
+  /**
+   * What the tree at `path` takes: each inode once, other file systems below it not. Takes time in proportion to the number of
+   * its files; rejects when `signal` aborts. What changes meanwhile may be counted or not. Source: du(1), `-x`.
+   */
+  treeUsage(path: string, signal: AbortSignal): Promise<TreeUsage>;
 
   // Mounts
   /** Mounts a device (or, unprivileged, its stand-in directory) on an existing directory. */
@@ -228,6 +246,12 @@ export interface Host {
   diskBlocks(backingFile: string, query: DiskBlocksQuery): Promise<DiskBlocks>;
   /** Makes the device refuse writes, or take them again. (Unprivileged: does nothing.) */
   setDeviceReadOnly(device: string, readOnly: boolean): Promise<void>;
+  /**
+   * Whether something has the block device for itself that the mount table does not show, such as a file system that is still
+   * mounted in another mount namespace. False for what is no device. (Unprivileged: false.) Source: upstream
+   * pkg/volume/util/hostutil, DeviceOpened; open(2), O_EXCL.
+   */
+  isDeviceHeld(device: string): Promise<boolean>;
   /** Device of the backing file, if any. */
   findLoop(backingFile: string): Promise<string | undefined>;
   /** The file system on the device: `ext4`, `xfs`, …; undefined when it has none. */

@@ -7,6 +7,7 @@
  *  - A tree is removed only when no mount is at or below it.
  *  - One backing file has at most one loop device, as long as one process attaches it.
  */
+import { constants } from "node:fs";
 import * as fs from "node:fs/promises";
 import { systemClock } from "../clock/system-clock.ts";
 import { KeyedLock } from "../locks/keyed-lock.ts";
@@ -22,19 +23,22 @@ import {
   HostError,
   type Mount,
   type ProgramOptions,
+  type TreeUsage,
 } from "./host.ts";
 import { baseOf, checkedPath, childOf, isAtOrBelow, parentOf } from "./host-paths.ts";
 import { blocksOfFile } from "./kernel-disk-blocks.ts";
 import { whileUnwritten } from "./kernel-disk-copies.ts";
 import { allocate, check, keepRoom, keepRoomMounted } from "./kernel-disk-images.ts";
 import { type LoopDevice, loopDevices } from "./kernel-loop-devices.ts";
+import { relabelTree } from "./kernel-selinux.ts";
 import { type MountInfo, mountsBelow, parseMountInfo } from "./mount-info.ts";
 import { chownTree } from "./node-chown-tree.ts";
 import * as files from "./node-files.ts";
 import { runProgram, runTool } from "./node-programs.ts";
 import { openBelow } from "./node-sub-path.ts";
+import { treeUsage } from "./node-tree-usage.ts";
 import { makeSubPathTarget, namesOfSubPath } from "./sub-path-target.ts";
-import { hostStep, isMissing } from "./to-host-error.ts";
+import { errnoOf, hostStep, isMissing } from "./to-host-error.ts";
 
 /**
  * Of ext3 and ext4: never asks, never reserves blocks for root. Nothing is discarded, now or by the kernel afterwards (see
@@ -145,12 +149,20 @@ class KernelHost implements Host {
     await chownTree(checked, gid, options);
   }
 
+  async relabelTree(path: string, label: string): Promise<void> {
+    await relabelTree(checkedPath("relabelTree", path), label);
+  }
+
   async watchDirectory(path: string, signal: AbortSignal): Promise<void> {
     await this.#watcher.wait(checkedPath("watchDirectory", path), signal);
   }
 
   async usage(path: string): Promise<FileSystemUsage> {
     return files.fileSystemUsage(checkedPath("usage", path));
+  }
+
+  async treeUsage(path: string, signal: AbortSignal): Promise<TreeUsage> {
+    return treeUsage(checkedPath("treeUsage", path), signal);
   }
 
   async mountDevice(
@@ -302,6 +314,19 @@ class KernelHost implements Host {
     await runTool("setDeviceReadOnly", device, "blockdev", [readOnly ? "--setro" : "--setrw", checked]);
   }
 
+  async isDeviceHeld(device: string): Promise<boolean> {
+    const checked = checkedPath("isDeviceHeld", device);
+    return hostStep("isDeviceHeld", device, async () => {
+      const real = await realPath(checked);
+      if (real === undefined) return false;
+      const stat = await fs.stat(real, { bigint: true });
+      if (!stat.isBlockDevice()) return false;
+      const number = deviceNumberOf(stat.rdev);
+      const isMounted = (await readMounts()).some(({ deviceNumber }) => deviceNumber === number);
+      return !isMounted && (await refusesExclusiveUse(real));
+    });
+  }
+
   async findLoop(backingFile: string): Promise<string | undefined> {
     const checked = checkedPath("findLoop", backingFile);
     const real = (await hostStep("findLoop", backingFile, () => realPath(checked))) ?? checked;
@@ -361,6 +386,16 @@ class KernelHost implements Host {
 /** The machine itself. @throws each operation throws HostError with EPERM where the right is missing */
 export function kernelHost(): Host {
   return new KernelHost();
+}
+
+/** A file system, or another driver of the kernel, has the device for itself. */
+async function refusesExclusiveUse(device: string): Promise<boolean> {
+  try {
+    await (await fs.open(device, constants.O_RDONLY | constants.O_EXCL)).close();
+    return false;
+  } catch (error) {
+    return errnoOf(error) === "EBUSY";
+  }
 }
 
 async function refusesWrites(device: string): Promise<boolean> {

@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { constants, existsSync } from "node:fs";
 import * as fs from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { inspect } from "node:util";
@@ -204,6 +204,24 @@ describe.skipIf(!isRoot)("detaching a device of the kernel that a program looks 
     await opened.close();
     await detached;
     expect(await host.findLoop(backing)).toBeUndefined();
+  });
+});
+
+describe.skipIf(!isRoot)("a device of the kernel that something has for itself", () => {
+  // As a file system in another mount namespace does; such a namespace would keep the devices of other tests, too.
+  test("is held until it is let go", async () => {
+    const host = kernelHost();
+    const backing = `${dir}/held.img`;
+    await host.truncateFile(backing, 2 ** 20);
+    const device = await host.attachLoop(backing);
+    const link = `${dir}/name-of-the-provider`;
+    await host.symlink(device, link);
+    const holder = await fs.open(device, constants.O_RDONLY | constants.O_EXCL);
+    expect(await host.isDeviceHeld(device)).toBe(true);
+    expect(await host.isDeviceHeld(link)).toBe(true);
+    await holder.close();
+    expect(await host.isDeviceHeld(link)).toBe(false);
+    await host.detachLoop(backing);
   });
 });
 

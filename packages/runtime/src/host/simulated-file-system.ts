@@ -14,6 +14,7 @@ export interface DirectoryNode {
   readonly inode: string;
   mode: number;
   gid: number;
+  label?: string | undefined;
   readonly entries: Map<string, TreeNode>;
   /** Goes up with each change of the entries. */
   version: number;
@@ -26,6 +27,7 @@ export interface FileNode {
   readonly kind: "file";
   readonly inode: string;
   mode: number;
+  label?: string | undefined;
   data: string;
   /** Bytes of the data in UTF-8; counted once, since appended logs grow long. */
   dataBytes: number;
@@ -215,6 +217,15 @@ export class SimulatedFileSystem {
     node.mode = mode;
     this.#record(() => {
       node.mode = before;
+    });
+  }
+
+  /** Changes the SELinux label. */
+  setLabel(node: DirectoryNode | FileNode, label: string): void {
+    const before = node.label;
+    node.label = label;
+    this.#record(() => {
+      node.label = before;
     });
   }
 

@@ -173,6 +173,29 @@ test("a tree of another group, or with too few bits at its root, is given to the
   expect((await host.stat("/u"))?.mode).toBe(0o2755);
 });
 
+test("a machine with SELinux labels a tree, without its links' targets and without what is read-only", async () => {
+  const host = new SimulatedHost();
+  await host.writeFileAtomic("/elsewhere", "");
+  await host.makeDirectory("/t/sub");
+  await host.writeFileAtomic("/t/sub/f", "");
+  await host.symlink("/elsewhere", "/t/link");
+  await host.relabelTree("/t", "a");
+  expect(host.labelOf("/t")).toBeUndefined();
+  await host.makeDirectory("/sys/fs/selinux");
+  await host.writeFileAtomic("/sys/fs/selinux/enforce", "1");
+  await host.relabelTree("/t", "a");
+  expect(["/t", "/t/sub", "/t/sub/f", "/elsewhere"].map((path) => host.labelOf(path))).toEqual([
+    "a",
+    "a",
+    "a",
+    undefined,
+  ]);
+  await host.makeDirectory("/ro");
+  await host.bindMount("/t", "/ro", { readOnly: true });
+  await host.relabelTree("/ro", "b");
+  expect(host.labelOf("/t/sub/f")).toBe("a");
+});
+
 describe("room", () => {
   test("a full file system is ENOSPC, and removing makes room again", async () => {
     const host = new SimulatedHost({ capacityBytes: 10 });

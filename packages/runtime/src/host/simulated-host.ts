@@ -21,9 +21,10 @@ import {
   type Mount,
   type ProgramOptions,
   type ProgramResult,
+  type TreeUsage,
   type WriteOptions,
 } from "./host.ts";
-import { checkedPath, childOf, isAtOrBelow } from "./host-paths.ts";
+import { checkedPath, childOf, enforceFile, isAtOrBelow } from "./host-paths.ts";
 import { SimulatedDisks, type SimulatedLoop } from "./simulated-disks.ts";
 import { type DirectoryNode, type FileNode, SimulatedFileSystem } from "./simulated-file-system.ts";
 import { type Place, type SimulatedMount, SimulatedMounts, type Slot } from "./simulated-mounts.ts";
@@ -59,6 +60,8 @@ export class SimulatedHost implements Host {
   readonly form = "simulated";
   readonly name: string;
   readonly disks: SimulatedDisks;
+  /** Paths of devices that something has for itself, unseen by the mount table. */
+  readonly heldDevices = new Set<string>();
   readonly #options: SimulatedHostOptions;
   readonly #rootFileSystem: SimulatedFileSystem;
   #mounts: SimulatedMounts;
@@ -263,6 +266,21 @@ export class SimulatedHost implements Host {
     chownNode(place.mount.fileSystem, place.node, gid, bits);
   }
 
+  async relabelTree(path: string, label: string): Promise<void> {
+    if (this.#lostBefore("relabelTree", path)) return never();
+    const hasSELinux = this.#find("relabelTree", enforceFile, false) !== undefined;
+    if (!hasSELinux) return;
+    const place = this.#find("relabelTree", path, false);
+    if (place === undefined) throw new HostError("relabelTree", path, "ENOENT");
+    if (!place.mount.readOnly) relabelNode(place.mount.fileSystem, place.node, label);
+  }
+
+  /** The SELinux label that a file or directory was given; undefined: that with which it was made. */
+  labelOf(path: string): string | undefined {
+    const node = this.#find("labelOf", path, false)?.node;
+    return node !== undefined && "label" in node ? node.label : undefined;
+  }
+
   watchDirectory(path: string, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       signal.throwIfAborted();
@@ -285,6 +303,14 @@ export class SimulatedHost implements Host {
       node.watchers.add(wake);
       signal.addEventListener("abort", onAbort, { once: true });
     });
+  }
+
+  async treeUsage(path: string, signal: AbortSignal): Promise<TreeUsage> {
+    signal.throwIfAborted();
+    const place = this.#find("treeUsage", path, false);
+    if (place === undefined) throw new HostError("treeUsage", path, "ENOENT");
+    const sizes = sizesBelow(place.node);
+    return { usedBytes: sizes.reduce((sum, size) => sum + size, 0), usedInodes: sizes.length };
   }
 
   async usage(path: string): Promise<FileSystemUsage> {
@@ -462,6 +488,10 @@ export class SimulatedHost implements Host {
     const own = file(backingFile);
     const base = query.base === undefined ? undefined : imageOf(file(query.base), query.blockBytes);
     return blocksOfImage(imageOf(own, query.blockBytes), base, own.sizeBytes, query);
+  }
+
+  async isDeviceHeld(device: string): Promise<boolean> {
+    return this.heldDevices.has(checkedPath("isDeviceHeld", device));
   }
 
   async setDeviceReadOnly(device: string, _readOnly: boolean): Promise<void> {
@@ -707,6 +737,19 @@ function chownNode(fileSystem: SimulatedFileSystem, node: Place["node"], gid: nu
   } else if (node.kind === "file") {
     fileSystem.setMode(node, node.mode | bits);
   }
+}
+
+function relabelNode(fileSystem: SimulatedFileSystem, node: Place["node"], label: string): void {
+  if (node.kind === "directory") {
+    for (const child of node.entries.values()) relabelNode(fileSystem, child, label);
+  }
+  if (node.kind === "directory" || node.kind === "file") fileSystem.setLabel(node, label);
+}
+
+/** Bytes that each node of the tree takes. */
+function sizesBelow(node: Place["node"]): number[] {
+  if (node.kind === "directory") return [0, ...[...node.entries.values()].flatMap(sizesBelow)];
+  return [node.kind === "file" ? Math.max(node.dataBytes, node.allocatedBytes) : 0];
 }
 
 /** The outcome of an operation that the power loss interrupted. */

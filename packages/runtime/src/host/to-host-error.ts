@@ -35,6 +35,7 @@ const textCodes: readonly (readonly [RegExp, string])[] = [
   [/no space left|not enough space/i, "ENOSPC"],
   [/file too large/i, "EFBIG"],
   [/permission denied|not permitted|must be superuser|only root/i, "EPERM"],
+  [/operation not supported/i, "ENOTSUP"],
   [/read-only file ?system|write-protected/i, "EROFS"],
   [/is not a directory|not a directory/i, "ENOTDIR"],
   [/unknown filesystem type|no such device\b/i, "ENODEV"],

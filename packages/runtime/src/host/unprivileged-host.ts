@@ -17,12 +17,14 @@ import {
   HostError,
   type Mount,
   type ProgramOptions,
+  type TreeUsage,
 } from "./host.ts";
 import { checkedPath, isAtOrBelow } from "./host-paths.ts";
 import { chownTree } from "./node-chown-tree.ts";
 import * as files from "./node-files.ts";
 import { runProgram } from "./node-programs.ts";
 import { openBelow } from "./node-sub-path.ts";
+import { treeUsage } from "./node-tree-usage.ts";
 import { makeSubPathTarget, namesOfSubPath } from "./sub-path-target.ts";
 import { hostStep, isMissing } from "./to-host-error.ts";
 import { blocksOfImage } from "./tree-image.ts";
@@ -146,12 +148,23 @@ class UnprivilegedHost implements Host {
     await chownTree(real, gid, options);
   }
 
+  async relabelTree(path: string, _label: string): Promise<void> {
+    checkedPath("relabelTree", path);
+  }
+
   async watchDirectory(path: string, signal: AbortSignal): Promise<void> {
     await this.#watcher.wait(checkedPath("watchDirectory", path), signal);
   }
 
   async usage(path: string): Promise<FileSystemUsage> {
     return files.fileSystemUsage(checkedPath("usage", path));
+  }
+
+  async treeUsage(path: string, signal: AbortSignal): Promise<TreeUsage> {
+    const checked = checkedPath("treeUsage", path);
+    const isMount = await this.#isStandIn("treeUsage", checked);
+    const real = isMount ? await hostStep("treeUsage", path, () => fs.realpath(checked)) : checked;
+    return treeUsage(real, signal);
   }
 
   async mountDevice(
@@ -300,6 +313,11 @@ class UnprivilegedHost implements Host {
   async setDeviceReadOnly(device: string, _readOnly: boolean): Promise<void> {
     const checked = checkedPath("setDeviceReadOnly", device);
     await hostStep("setDeviceReadOnly", device, () => fs.stat(checked));
+  }
+
+  async isDeviceHeld(device: string): Promise<boolean> {
+    checkedPath("isDeviceHeld", device);
+    return false;
   }
 
   async findLoop(backingFile: string): Promise<string | undefined> {

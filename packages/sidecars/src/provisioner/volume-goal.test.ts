@@ -15,6 +15,7 @@ interface Given {
   readonly phase?: string;
   readonly policy?: string;
   readonly protectedByUs?: boolean;
+  readonly protectedInTree?: boolean;
   readonly deleting?: boolean;
 }
 
@@ -24,16 +25,21 @@ function pv({
   phase = "Bound",
   policy = "Delete",
   protectedByUs,
+  protectedInTree,
   deleting,
 }: Given) {
+  const claimRef = { name: "c", namespace: "default", uid: "claim" };
   return {
     metadata: {
       name: "pv",
       annotations,
-      finalizers: protectedByUs ? [finalizer] : [],
+      finalizers: [
+        ...(protectedByUs ? [finalizer] : []),
+        ...(protectedInTree ? ["kubernetes.io/pv-controller"] : []),
+      ],
       ...(deleting ? { deletionTimestamp: "2026-01-01T00:00:00Z" } : {}),
     },
-    spec: { ...source, persistentVolumeReclaimPolicy: policy },
+    spec: { ...source, claimRef, persistentVolumeReclaimPolicy: policy },
     status: { phase },
   } as PersistentVolume;
 }
@@ -92,6 +98,42 @@ const cases: readonly [name: string, given: Given, step: string][] = [
     "and gives up our protection",
     { source: inTree, annotations: byInTree, protectedByUs: true },
     "unprotect",
+  ],
+  [
+    "but not while it is being deleted: its disk is deleted in-tree first",
+    { source: inTree, annotations: byInTree, protectedByUs: true, deleting: true },
+    "none",
+  ],
+  [
+    "unless the finalizer of the in-tree code keeps it as well",
+    { source: inTree, annotations: byInTree, protectedByUs: true, protectedInTree: true, deleting: true },
+    "unprotect",
+  ],
+  [
+    "or it is to be retained",
+    { source: inTree, annotations: byInTree, policy: "Retain", protectedByUs: true, deleting: true },
+    "unprotect",
+  ],
+  [
+    "one whose deletion was requested in-tree is ours to delete once its plugin has migrated",
+    {
+      source: inTree,
+      annotations: { ...byInTree, ...migrated },
+      phase: "Released",
+      protectedInTree: true,
+      deleting: true,
+    },
+    "delete",
+  ],
+  [
+    "also one that our finalizer keeps too",
+    {
+      source: inTree,
+      annotations: { ...byInTree, ...migrated },
+      phase: "Failed",
+      ...{ protectedByUs: true, protectedInTree: true, deleting: true },
+    },
+    "delete",
   ],
 ];
 

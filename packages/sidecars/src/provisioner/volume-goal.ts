@@ -1,6 +1,12 @@
 /** The provisioner's decision for one PersistentVolume (docs/behaviour/sidecars.md 2.4). Pure. */
 import { hasFinalizer, isDeleting, type PersistentVolume } from "@longshore/kube";
-import { migratedToAnnotation, provisionedByAnnotation, provisionerFinalizer } from "@longshore/storage";
+import {
+  diskFinalizersOf,
+  migratedToAnnotation,
+  provisionedByAnnotation,
+  provisionerFinalizer,
+  standsForInTreeFinalizer,
+} from "@longshore/storage";
 import { getInTreePluginNameFromSpec, isPVMigratable } from "@longshore/translation";
 import type { Driver } from "../common/sidecar-env.ts";
 
@@ -41,9 +47,10 @@ export function decideVolumeGoal(
 ): VolumeGoal {
   const isProtected = hasFinalizer(pv, provisionerFinalizer);
   if (!isVolumeOurs(driver, pv)) {
-    // In-tree again, or still: our finalizer on it is removed, so that a return to in-tree can complete.
+    // In-tree again, or still: our finalizer on it is removed, so that a return to in-tree can complete. On a volume that is
+    // being deleted it is all that keeps the object until its disk is deleted in-tree, which takes it off.
     const isLeftOver = isProtected && isPVMigratable(pv) && isOfOurPlugin(driver, pv);
-    return isLeftOver ? "unprotect" : "none";
+    return isLeftOver && !standsForInTreeFinalizer(pv) ? "unprotect" : "none";
   }
   const isToBeDeleted = pv.spec?.persistentVolumeReclaimPolicy === "Delete";
   if (isProtected && (!isToBeDeleted || !protectVolumes)) return "unprotect";
@@ -51,7 +58,9 @@ export function decideVolumeGoal(
   // Failed: it was released, and in-tree code could not delete it before the migration. Only this provisioner tries
   // again.
   const isReleased = phase === "Released" || phase === "Failed";
-  if (isToBeDeleted && isReleased && (!isDeleting(pv) || isProtected)) return "delete";
+  // One whose deletion was requested in-tree has the in-tree finalizer: ours could not be added any more.
+  const isKeptForDisk = diskFinalizersOf(pv).length > 0;
+  if (isToBeDeleted && isReleased && (!isDeleting(pv) || isKeptForDisk)) return "delete";
   if (isToBeDeleted && phase === "Bound" && protectVolumes && !isProtected && !isDeleting(pv))
     return "protect";
   return "none";

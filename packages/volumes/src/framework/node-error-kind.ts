@@ -20,6 +20,17 @@ export class FailedPreconditionError extends Error {
   override readonly name = "FailedPreconditionError";
 }
 
+/** The device holds another file system than the volume says: the volume is to be corrected. */
+export class FilesystemMismatchError extends Error {
+  override readonly name = "FilesystemMismatchError";
+}
+
+/** Whether the error, or one that it comes from, is a {@link FilesystemMismatchError}. */
+export function isFilesystemMismatch(error: unknown): boolean {
+  if (error instanceof FilesystemMismatchError) return true;
+  return error instanceof Error && isFilesystemMismatch(error.cause);
+}
+
 /** What the error says about the mount. */
 export type NodeErrorKind = "transient" | "uncertain" | "final";
 

@@ -27,6 +27,8 @@ export interface Disk {
   readonly replicaZones?: readonly string[];
   readonly sizeBytes: bigint;
   readonly type: string;
+  /** The storage policy that it was made under (vSphere). */
+  readonly storagePolicy?: string;
   readonly tags: Readonly<Record<string, string>>;
   /** Where it is attached; at most one for a disk that may have one writer. */
   readonly attachments: readonly DiskAttachment[];
@@ -106,7 +108,10 @@ export class CloudError extends Error {
 
 /** A provider's disk API, as one caller sees it. All calls are idempotent and may be slow or fail. */
 export interface DiskCloud {
-  /** Makes a disk, or returns the one of that name; AlreadyExists when it differs in zone, size or type. */
+  /**
+   * Makes a disk, or returns the one of that name; AlreadyExists when it differs in zone, size, type or policy;
+   * InvalidArgument for a storage policy that the provider does not have.
+   */
   createDisk(
     request: {
       readonly name: string;
@@ -115,10 +120,14 @@ export interface DiskCloud {
       readonly replicaZones?: readonly string[];
       readonly sizeBytes: bigint;
       readonly type: string;
+      /** One of {@link DiskCloud.listStoragePolicies}. */
+      readonly storagePolicy?: string;
       readonly tags: Readonly<Record<string, string>>;
     },
     signal: AbortSignal,
   ): Promise<Disk>;
+  /** The names of the provider's storage policies (vSphere); none where it has no such thing. */
+  listStoragePolicies(signal: AbortSignal): Promise<readonly string[]>;
   /** Deletes a disk; fine when it is gone; InUse while attached. */
   deleteDisk(diskId: string, signal: AbortSignal): Promise<void>;
   /** Attaches, or finds attached; InUse when attached elsewhere; ZoneMismatch; LimitExceeded. */

@@ -217,6 +217,11 @@ export interface Mounter {
   /** Whether the pod's mount refuses writes. */
   readonly readOnly: boolean;
   /**
+   * Whether the node gives the files to the pod's SELinux label once they are mounted; default no. Source:
+   * docs/behaviour/volume-plugins.md 2.
+   */
+  readonly supportsSELinux?: boolean;
+  /**
    * Mounts at `getPath()`, and gives the files to `fsGroup`. Idempotent: may be called again on a mounted volume.
    *
    * @throws TransientOperationError when it could not begin, UncertainProgressError when it may have mounted; any other
@@ -396,6 +401,8 @@ export interface VolumeUsage {
 
 /** Asks something else than the mounted file system how much room a volume has. */
 export interface VolumePluginWithStats extends VolumePlugin {
+  /** To measure a volume takes time in proportion to the number of its files. */
+  readonly countsFiles?: boolean;
   /**
    * @param where the mount, and the global one (empty: none); of a block volume the pod's device, and the directory of mappings
    * @returns undefined when nothing knows

@@ -39,6 +39,30 @@ it("a wrong fsType is named with what to do, nothing is formatted, and another v
   await agent.stop();
 });
 
+it("another file system than the volume's fsType is said on the volume too (node-agent.md 7.3, 10)", async () => {
+  const world = await NodeWorld.create();
+  const source = { volumeID: "aws://us-east-1a/vol-1", fsType: "ext4" };
+  await world.volume("vol-1", { awsElasticBlockStore: source });
+  await world.host.format(await world.disk("vol-1"), "xfs");
+  const agent = world.start();
+  await world.attachInTree("vol-1");
+  const pod = await world.pod("p", ["vol-1"]);
+  const sentence = /it holds xfs and its fsType is "ext4": set fsType to xfs/;
+  await says(world, "p", sentence);
+  await world.until("said on the volume", async () => {
+    const { items } = await world.kube.list(resources.events, world);
+    return items.some(
+      ({ reason, message = "", involvedObject: { kind, name } }) =>
+        reason === "FailedMountOnFilesystemMismatch" &&
+        kind === "PersistentVolume" &&
+        name === "pv-vol-1" &&
+        sentence.test(message),
+    );
+  });
+  expect(agent.volumes.mountedVolumes(pod.metadata.uid).size).toBe(0);
+  await agent.stop();
+});
+
 it("a Flexvolume driver that prints garbage is named, and the pod goes on once it answers (flexvolume.md 4.2, 4.3)", async () => {
   const world = await NodeWorld.create();
   world.flexVolumeDir = driverDirectory;

@@ -80,6 +80,12 @@ describe("a CSI block volume", () => {
       `${rootDir}/${mapped(uid, "vol-1")}`,
     );
     expect((await world.host.stat(`${rootDir}/${mapped(uid, "vol-1")}`))?.kind).toBe("blockDevice");
+    const succeeded = 'MapVolume.MapPodDevice succeeded for volume "pv-vol-1"';
+    const { items } = await world.kube.list(resources.events, world);
+    expect(items.map(({ reason, message }) => `${reason}: ${message}`)).toEqual([
+      `SuccessfulMountVolume: ${succeeded} globalMapPath "${rootDir}/${devices}/pv-vol-1/dev"`,
+      `SuccessfulMountVolume: ${succeeded} volumeMapPath "${rootDir}/${link(uid, "vol-1")}"`,
+    ]);
     await world.deletePod("p");
     await world.until("gone", () => agent.volumes.podVolumesGone(uid));
     await everythingGone(world);

@@ -8,7 +8,7 @@
  */
 import { dirname, resolve } from "node:path/posix";
 import { type Host, HostError, type Mount } from "@longshore/runtime";
-import { UncertainProgressError } from "../framework/node-error-kind.ts";
+import { FilesystemMismatchError, UncertainProgressError } from "../framework/node-error-kind.ts";
 import type { MounterArgs } from "../framework/volume-plugin.ts";
 import { formatOrCheck } from "./format-or-check.ts";
 import { InTreeVolumeError } from "./in-tree-volume-error.ts";
@@ -61,7 +61,10 @@ async function explained(host: Host, mount: DeviceMount, fsType: string, error: 
   const present = await host.fileSystemOf(device).catch(() => undefined);
   if (error.operation !== "mountDevice" || present === fsType) return error;
   if (present === undefined) return says("it is to be read and holds no file system: write to it first");
-  return says(`it holds ${present} and its fsType is "${fsType}": set fsType to ${present}`);
+  return new FilesystemMismatchError(
+    `volume ${volumeName}: it holds ${present} and its fsType is "${fsType}": set fsType to ${present}`,
+    { cause: error },
+  );
 }
 
 /** Binds a mounted directory for a pod. Idempotent. */

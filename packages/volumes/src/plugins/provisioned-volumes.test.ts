@@ -121,7 +121,7 @@ const made: readonly (readonly [plugin: string, name: string, made: Made])[] = [
         },
         capacity: { storage: "1500Mi" },
       },
-      disk: { type: "zeroedthick", zone: "" },
+      disk: { type: "zeroedthick", zone: "", storagePolicy: "gold" },
     },
   ],
   [
@@ -232,6 +232,11 @@ const refused: readonly (readonly [plugin: string, asked: ProvisionRequest, mess
     "vsphere-volume",
     { parameters: { storagePolicyName: "gold", diskStripes: "2" } },
     /storagePolicyName and diskstripes .*drop one/,
+  ],
+  [
+    "vsphere-volume",
+    { parameters: { storagePolicyName: "platinum" }, claim: { storageClassName: "fast" } },
+    /storagePolicyName "platinum" of StorageClass fast: .* use one of gold, silver, or make it there/,
   ],
   ["rbd", { parameters: { monitors: "" } }, /parameter monitors of the StorageClass is missing/],
   ["rbd", { parameters: { monitors: "a,,b" } }, /write addresses with commas/],

@@ -88,6 +88,10 @@ export class FakeCloud implements DiskCloud {
     return [...this.disks.values()].map(asDisk);
   }
 
+  async listStoragePolicies(): Promise<readonly string[]> {
+    return [];
+  }
+
   async describeInstance(nodeName: string): Promise<Instance | undefined> {
     return this.#instances.find((instance) => instance.nodeName === nodeName);
   }

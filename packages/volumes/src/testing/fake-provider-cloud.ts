@@ -168,6 +168,10 @@ export class FakeProviderCloud implements DiskCloud {
     return [...this.disks.values()].map(asDisk);
   }
 
+  async listStoragePolicies(): Promise<readonly string[]> {
+    return this.#provider === "vsphere-volume" ? ["gold", "silver"] : [];
+  }
+
   async describeInstance(nodeName: string): Promise<Instance | undefined> {
     return this.#instances.find((instance) => instance.nodeName === nodeName);
   }

@@ -40,6 +40,8 @@ export interface Provider {
   deviceName?(disk: PlacedDisk): string;
   /** What is attached. */
   readonly attaches: "device" | "share";
+  /** Policies under which disks can be made, where the provider has such; those of a cloud for which none are given. */
+  readonly storagePolicies?: readonly string[];
   /** How a machine can cache a disk, where the provider lets the caller say so; the first is the default. */
   readonly cachingModes?: readonly string[];
   /** Whether callers see the number of the disk on the instance. */

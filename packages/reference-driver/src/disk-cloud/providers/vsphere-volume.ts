@@ -14,6 +14,7 @@ export const vsphereVolume: Provider = {
   isNumbered: false,
   places: "anywhere",
   attachLimit: 59,
+  storagePolicies: ["vSAN Default Storage Policy", "gold", "silver"],
   attaches: "device",
   // A disk's UUID begins with the vendor's number.
   deviceName: ({ hex }) => `disk/by-id/wwn-0x6000c29${hex.padStart(25, "0")}`,

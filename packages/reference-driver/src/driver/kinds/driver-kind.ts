@@ -42,6 +42,8 @@ export interface DriverKind extends RequestLimits {
   readonly parameters: readonly string[] | undefined;
   /** The parameter with the type of the disk, in lower case, and the type without it. */
   readonly type: { readonly parameter: string; readonly standard: string };
+  /** The parameter that names a storage policy of the provider's, in lower case, where there are such. */
+  readonly policyParameter?: string;
   /** Tags of the disk that come from parameters (keys in lower case): what its id and its context are made of. */
   tagsOf?(parameters: Texts): Texts;
   /** How many zones a disk with these parameters (keys in lower case) is in; default one. */

@@ -11,7 +11,8 @@ export const vsphere = driverKindOf("vsphere-volume", {
   volumeIdBytesMax: 1024,
   diskNameOf: shortNames(63),
   parameters: ["storagepolicyname", "datastoreurl", "fstype", "csimigration", ...migration],
-  type: { parameter: "storagepolicyname", standard: "" },
+  type: { parameter: "diskformat-migrationparam", standard: "thin" },
+  policyParameter: "storagepolicyname",
   tagsOf: (parameters) =>
     renamed(parameters, { "datastore-migrationparam": "datastore", csimigration: "csimigration" }),
   // What the in-tree form of a volume needs; classes that were translated ask for it.

@@ -12,6 +12,9 @@ const pv = {
   metadata: { name: "pv", uid: "u", resourceVersion: "1", finalizers },
 } as Stored<PersistentVolume>;
 const bare = { metadata: { name: "pv", uid: "u", resourceVersion: "1" } } as Stored<PersistentVolume>;
+const keptInTree = {
+  metadata: { name: "pv", uid: "u", resourceVersion: "1", finalizers: ["kubernetes.io/pv-controller"] },
+} as Stored<PersistentVolume>;
 const secret = { name: "s", namespace: "d" };
 const deletion = { volumeId: "vol-1", migrated: false, secret: undefined };
 const values = () => ({ key: "value" });
@@ -72,6 +75,11 @@ const rows: readonly [name: string, observed: Partial<ObservedVolume>, step: str
     "whose object had no protection",
     { pv: bare, isDiskDeleted: true, isObjectDeleted: true },
     "countDeletion",
+  ],
+  [
+    "whose object was kept in-tree",
+    { pv: keptInTree, isDiskDeleted: true, isObjectDeleted: true },
+    "removeFinalizer",
   ],
   [
     "whose finalizer is removed",

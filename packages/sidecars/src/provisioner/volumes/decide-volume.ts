@@ -8,8 +8,8 @@
  *    no attachment names it.
  *  - The object goes only after the disk.
  */
-import { hasFinalizer, type PersistentVolume, type SecretReference, type Stored } from "@longshore/kube";
-import { provisionerFinalizer } from "@longshore/storage";
+import type { PersistentVolume, SecretReference, Stored } from "@longshore/kube";
+import { diskFinalizersOf } from "@longshore/storage";
 import type { Hidden } from "../claims/claim-step.ts";
 import type { SecretValues } from "../requests/volume-calls.ts";
 import type { VolumeGoal } from "../volume-goal.ts";
@@ -98,6 +98,6 @@ function isFrom(secrets: ReadSecrets | undefined, { name, namespace }: SecretRef
 
 function decideRest({ pv, isObjectDeleted, isFinalizerRemoved }: ObservedVolume): VolumeStep {
   if (!isObjectDeleted) return { step: "deleteObject" };
-  const isProtected = hasFinalizer(pv, provisionerFinalizer);
-  return { step: isProtected && !isFinalizerRemoved ? "removeFinalizer" : "countDeletion" };
+  const isKept = diskFinalizersOf(pv).length > 0;
+  return { step: isKept && !isFinalizerRemoved ? "removeFinalizer" : "countDeletion" };
 }

@@ -10,9 +10,10 @@ import {
   resources,
   type Stored,
   settled,
+  withoutFinalizer,
 } from "@longshore/kube";
 import { errorChain } from "@longshore/runtime";
-import { provisionerFinalizer } from "@longshore/storage";
+import { diskFinalizersOf, provisionerFinalizer } from "@longshore/storage";
 import { deleteDisk, secretsUnlessGone } from "../requests/volume-calls.ts";
 import type { ObservedVolume, VolumeStep } from "./decide-volume.ts";
 import { observeVolume } from "./observe-volume.ts";
@@ -88,12 +89,22 @@ function finalizerActions(context: VolumeContext): Pick<VolumeActions, Finalizer
     async removeFinalizer(_, observed, { signal }) {
       const { pv } = observed;
       const sameObject: JsonPatchStep = { op: "test", path: "/metadata/uid", value: pv.metadata.uid };
-      // The place of our finalizer is tested: where others changed the list meanwhile, the next pass does it.
-      const remove = removeFinalizerPatch(pv.metadata.finalizers, provisionerFinalizer);
-      await patch(context, pv, [sameObject, ...remove], signal);
+      // The place of each finalizer is tested: where others changed the list meanwhile, the next pass does it.
+      await patch(context, pv, [sameObject, ...withoutDiskFinalizers(pv)], signal);
       return { observed: { ...observed, isFinalizerRemoved: true } };
     },
   };
+}
+
+/** Takes off what has kept the volume for its disk, our finalizer and the in-tree one; places are those that are left by then. */
+function withoutDiskFinalizers(pv: Stored<PersistentVolume>): readonly JsonPatchStep[] {
+  const steps: JsonPatchStep[] = [];
+  let left = pv;
+  for (const finalizer of diskFinalizersOf(pv)) {
+    steps.push(...removeFinalizerPatch(left.metadata.finalizers, finalizer));
+    left = withoutFinalizer(left, finalizer);
+  }
+  return steps;
 }
 
 /** With a patch, since the reference's role may not update volumes. One that comes too late fails, and is retried. */

@@ -12,11 +12,15 @@ import {
   withFinalizer,
   withoutFinalizer,
 } from "@longshore/kube";
-import { provisionedByAnnotation, provisionerFinalizer } from "@longshore/storage";
+import {
+  inTreeDeletionFinalizer,
+  isDeletedWithClaim,
+  isMadeInTree,
+  provisionedByAnnotation,
+  provisionerFinalizer,
+  standsForInTreeFinalizer,
+} from "@longshore/storage";
 import type { MigratedPluginManager } from "../../csimigration/migrated-plugin-manager.ts";
-
-/** Keeps a volume of an in-tree plugin until its disk is deleted. */
-export const inTreeDeletionFinalizer = "kubernetes.io/pv-controller";
 
 /** What says whether a volume is to have the finalizer. */
 export interface DeletionProtection {
@@ -46,31 +50,23 @@ function withoutLeftOver<V extends PersistentVolume>(volume: V, protection: Dele
   if (!isMadeInTree(volume) || !protection.isHonored || !hasFinalizer(volume, provisionerFinalizer))
     return volume;
   if (isMigrated(volume, protection)) return volume;
-  const isStandIn =
-    isDeleting(volume) && !hasFinalizer(volume, inTreeDeletionFinalizer) && isDeletedWithClaim(volume);
-  return isStandIn ? volume : withoutFinalizer(volume, provisionerFinalizer);
+  return standsForInTreeFinalizer(volume) ? volume : withoutFinalizer(volume, provisionerFinalizer);
 }
 
 /** Made by an in-tree plugin for a claim, to be deleted in-tree. */
 function mayHaveFinalizer(volume: PersistentVolume, protection: DeletionProtection): boolean {
   if (!protection.isHonored || !isMadeInTree(volume)) return false;
   if (isMigrated(volume, protection)) {
-    // One that is being deleted can get no other finalizer: without this one it would go, and its disk would stay.
-    return isDeleting(volume) && hasFinalizer(volume, inTreeDeletionFinalizer);
+    // One that is being deleted can get no other finalizer: without this one it would go, and its disk would stay. The
+    // driver's provisioner takes it off once it has deleted the disk.
+    const isKept = isDeleting(volume) && hasFinalizer(volume, inTreeDeletionFinalizer);
+    return isKept && isDeletedWithClaim(volume);
   }
   return isDeletedWithClaim(volume);
 }
 
-function isMadeInTree({ metadata }: PersistentVolume): boolean {
-  return metadata?.annotations?.[provisionedByAnnotation]?.startsWith("kubernetes.io/") === true;
-}
-
 function isMigrated({ metadata }: PersistentVolume, { migration }: DeletionProtection): boolean {
   return migration.isMigrationEnabledForPlugin(metadata?.annotations?.[provisionedByAnnotation] ?? "");
-}
-
-function isDeletedWithClaim({ spec }: PersistentVolume): boolean {
-  return spec?.persistentVolumeReclaimPolicy === "Delete" && (spec.claimRef?.uid ?? "") !== "";
 }
 
 /** Whether a volume that is being deleted still has its disk deleted first. */

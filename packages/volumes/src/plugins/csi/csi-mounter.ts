@@ -80,6 +80,8 @@ export function csiMounter(context: CsiNodeContext, spec: VolumeSpec, pod: Pod):
   return {
     getPath: () => path,
     readOnly: volume.readOnly,
+    // One that was mounted with its label takes no other, nor does one whose file system has none.
+    supportsSELinux: true,
     setUpAgainMs: () => (requiresRepublish ? republishMs : undefined),
     async setUp(args, signal) {
       await orTransient(`volume ${volume.volumeHandle} cannot be published yet`, async () =>

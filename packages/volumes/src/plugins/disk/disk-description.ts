@@ -76,6 +76,8 @@ export interface DiskPlan {
   /** Makes creation idempotent. */
   readonly name: string;
   readonly type: string;
+  /** The storage policy of the disk, and the parameter of the class that names it. */
+  readonly storagePolicy?: { readonly parameter: string; readonly name: string };
   readonly tags: Readonly<Record<string, string>>;
   /** In how many zones it is; 0 for a provider without zones. */
   readonly zoneCount: 0 | 1 | 2;

@@ -146,6 +146,7 @@ export function podMounter(node: DiskNode, spec: VolumeSpec, pod: Pod): Mounter 
   return {
     getPath: () => path,
     readOnly: source.readOnly,
+    supportsSELinux: true,
     async setUp(args) {
       await bindForPod(host, globalMountPath(rootDir, disks, source.volumeName), path, source);
       if (!source.readOnly) await giveToGroup(host, path, source.volumeName, args);

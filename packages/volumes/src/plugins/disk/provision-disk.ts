@@ -55,6 +55,7 @@ async function placedPlan(
   signal: AbortSignal,
 ) {
   const plan = await provisioning.plan(options, host, signal);
+  await checkStoragePolicy(plan, cloud, options, signal);
   const size = requestedSize(options, provisioning.sizeUnit);
   const instances = plan.zoneCount === 0 ? [] : await cloud.listInstances(signal);
   return { plan, size, instances, zones: zonesFor(plan, options, where, instances) };
@@ -82,6 +83,7 @@ async function provisionDisk(
       ...(replicaZones.length > 0 && { replicaZones }),
       sizeBytes: size.bytes,
       type: plan.type,
+      ...(plan.storagePolicy !== undefined && { storagePolicy: plan.storagePolicy.name }),
       tags: { ...options.cloudTags, ...plan.tags },
     },
     signal,
@@ -106,6 +108,22 @@ async function provisionDisk(
       volumeMode: options.pvc.spec?.volumeMode ?? "Filesystem",
     },
   };
+}
+
+/** @throws InTreeVolumeError for a policy that the provider does not have */
+async function checkStoragePolicy(
+  { storagePolicy }: DiskPlan,
+  cloud: DiskCloud,
+  { pvc }: VolumeOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  if (storagePolicy === undefined) return;
+  const known = await cloud.listStoragePolicies(signal);
+  if (known.includes(storagePolicy.name)) return;
+  throw new InTreeVolumeError(
+    `${storagePolicy.parameter} "${storagePolicy.name}" of StorageClass ${pvc.spec?.storageClassName ?? ""}: ` +
+      `the provider has no such storage policy: use one of ${known.join(", ")}, or make it there`,
+  );
 }
 
 function zonesFor(

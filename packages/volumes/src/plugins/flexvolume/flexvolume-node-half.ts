@@ -21,7 +21,7 @@ import type {
   Unmounter,
 } from "../../framework/volume-plugin.ts";
 import { specName, type VolumeSpec } from "../../framework/volume-spec.ts";
-import { formatOrCheck } from "../format-or-check.ts";
+import { mountFormatted } from "../device-mounts.ts";
 import { growFileSystemOf } from "../grow-file-system.ts";
 import { DriverCallError, type FlexVolumeDriver } from "./driver-calls.ts";
 import {
@@ -35,8 +35,6 @@ import {
 } from "./driver-options.ts";
 import type { DriverCapabilities } from "./driver-status.ts";
 import { deviceMountPath } from "./flexvolume-names.ts";
-
-const defaultFsType = "ext4";
 
 /** What the node's half is made from. */
 export interface FlexVolumeNodeHalfOptions {
@@ -119,10 +117,9 @@ function deviceMounter(env: NodeEnv): DeviceMounter {
 
 /** Source: upstream SafeFormatAndMount.formatAndMountSensitive. */
 async function formatAndMount(host: Host, spec: VolumeSpec, devicePath: string, path: string): Promise<void> {
-  const source = requireFlexVolume(spec);
-  const fsType = source.fsType === "" ? defaultFsType : source.fsType;
-  if (!source.readOnly) await formatOrCheck(host, devicePath, fsType);
-  await host.mountDevice(devicePath, path, { fsType, readOnly: source.readOnly });
+  const { fsType, readOnly } = requireFlexVolume(spec);
+  const volumeName = specName(spec);
+  await mountFormatted(host, path, { volumeName, device: devicePath, fsType, readOnly, flags: [] });
 }
 
 function deviceUnmounter({ driver, kubelet: { host } }: NodeEnv): DeviceUnmounter {
@@ -155,6 +152,7 @@ function podMounter(env: NodeEnv, spec: VolumeSpec, pod: Pod): Mounter {
   return {
     getPath: () => path,
     readOnly,
+    supportsSELinux: env.capabilities.selinuxRelabel,
     async setUp(args, signal) {
       const { host } = env.kubelet;
       if (!(await host.isMountPoint(path))) {

@@ -81,6 +81,7 @@ export function localVolumePlugin(): BlockVolumePlugin & GlobalMountsVolumePlugi
       return {
         getPath: () => target,
         readOnly: spec.readOnly,
+        supportsSELinux: true,
         setUp: (args) => setUpForPod(node(), spec, target, args),
       };
     },

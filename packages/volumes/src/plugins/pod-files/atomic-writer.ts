@@ -52,6 +52,11 @@ export async function writeFiles(env: AtomicWriterEnv, write: AtomicWrite): Prom
   await removeLeftovers(host, directory, payload);
 }
 
+/** Names the files that are in force: others have another name. */
+export function contentInForce(host: Host, directory: string): Promise<string | undefined> {
+  return host.readLink(`${directory}/${dataLink}`);
+}
+
 /** Why a path may not be that of a file, and when. */
 const refusals: readonly (readonly [
   why: string,

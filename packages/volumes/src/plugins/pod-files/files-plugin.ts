@@ -2,7 +2,7 @@
 import type { Volume } from "@longshore/kube";
 import type { VolumeHost } from "../../framework/volume-host.ts";
 import type { MounterArgs, VolumePlugin } from "../../framework/volume-plugin.ts";
-import { writeFiles } from "./atomic-writer.ts";
+import { contentInForce, writeFiles } from "./atomic-writer.ts";
 import type { PayloadEnv } from "./object-payloads.ts";
 import type { Payload } from "./payload.ts";
 import {
@@ -40,6 +40,7 @@ export function filesPlugin({ payload, isSecret = false, ...own }: FilesPlugin):
   return podDirectoryPlugin({
     ...own,
     readOnly: true,
+    contentOf: contentInForce,
     async setUp(env, volume, args, signal) {
       const { volumeHost, kubelet } = env;
       const { path, reader } = volume;

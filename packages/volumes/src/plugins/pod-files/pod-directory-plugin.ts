@@ -7,13 +7,14 @@
  *  - A volume that could not be filled, but of which something is there, is torn down before it is forgotten.
  */
 import type { Pod, Stored, Volume } from "@longshore/kube";
-import { invariant } from "@longshore/runtime";
+import { type Host, invariant } from "@longshore/runtime";
 import { UncertainProgressError } from "../../framework/node-error-kind.ts";
 import type { PodSources, SourceReader } from "../../framework/pod-sources.ts";
 import { uniqueVolumeName } from "../../framework/unique-volume-name.ts";
 import { type KubeletVolumeHost, kubeletPaths, type VolumeHost } from "../../framework/volume-host.ts";
-import type { MounterArgs, VolumePlugin } from "../../framework/volume-plugin.ts";
+import type { MounterArgs, VolumePlugin, VolumePluginWithStats } from "../../framework/volume-plugin.ts";
 import { specName, specOfVolume, type VolumeSpec } from "../../framework/volume-spec.ts";
+import { DirectoryStats } from "./directory-stats.ts";
 
 /** What a volume is filled with. */
 export interface PodDirectoryEnv {
@@ -40,6 +41,11 @@ export interface PodDirectoryPlugin {
   readonly readOnly: boolean;
   /** Makes the directory and fills it; idempotent. */
   setUp(env: PodDirectoryEnv, volume: PodDirectory, args: MounterArgs, signal: AbortSignal): Promise<void>;
+  /**
+   * Names what the directory holds: as long as it is the same, the files are not counted again. Left out where pods write to
+   * the volume.
+   */
+  readonly contentOf?: (host: Host, path: string) => Promise<string | undefined>;
   /** Whether the content depends on the pod's labels and annotations: it is set up again when they change. */
   readonly followsPod?: (volume: Volume) => boolean;
 }
@@ -47,13 +53,14 @@ export interface PodDirectoryPlugin {
 /** The plugin, to be given to `createVolumePluginManager`. */
 export function podDirectoryPlugin(own: PodDirectoryPlugin): VolumePlugin {
   let initialised: VolumeHost | undefined;
+  const stats = new DirectoryStats();
   const env = (): PodDirectoryEnv => {
     invariant(initialised?.kubelet !== undefined, `${own.pluginName} mounts only on a node's host`);
     return { volumeHost: initialised, kubelet: initialised.kubelet };
   };
   const pathOf = (podUID: string, volumeName: string) =>
     kubeletPaths.podVolumeDir(env().kubelet.rootDir, podUID, own.pluginName, volumeName);
-  const plugin: VolumePlugin = {
+  const plugin: VolumePluginWithStats = {
     pluginName: own.pluginName,
     async init(host) {
       initialised = host;
@@ -70,6 +77,7 @@ export function podDirectoryPlugin(own: PodDirectoryPlugin): VolumePlugin {
       return {
         getPath: () => path,
         readOnly: own.readOnly,
+        supportsSELinux: true,
         setUp: (args, signal) =>
           uncertainIfThere(env().kubelet, path, () =>
             own.setUp(env(), { path, pod, volume, reader }, args, signal),
@@ -84,8 +92,14 @@ export function podDirectoryPlugin(own: PodDirectoryPlugin): VolumePlugin {
           const { host } = env().kubelet;
           while (await host.isMountPoint(path)) await host.unmount(path);
           await host.removeTree(path);
+          stats.forget(path);
         },
       };
+    },
+    countsFiles: true,
+    async getVolumeStats(_spec, _pod, { path }, signal) {
+      const { host } = env().kubelet;
+      return stats.of(host, path, await own.contentOf?.(host, path), signal);
     },
     constructVolumeSpec: async (volumeName) => specOfVolume({ name: volumeName, [own.source]: {} }),
   };

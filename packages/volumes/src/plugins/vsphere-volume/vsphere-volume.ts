@@ -71,11 +71,10 @@ export const vsphereVolume: DiskDescription<"vsphereVolume"> = {
       return {
         name: generatedVolumeName(options),
         type: oneOf("diskformat", diskformat ?? diskFormats[0], diskFormats),
-        tags: {
-          ...san,
-          ...(datastore !== undefined && { datastore }),
-          ...(storagepolicyname !== undefined && { storagepolicyname }),
-        },
+        ...(storagepolicyname !== undefined && {
+          storagePolicy: { parameter: "storagePolicyName", name: storagepolicyname },
+        }),
+        tags: { ...san, ...(datastore !== undefined && { datastore }) },
         zoneCount: 0,
         sourceOf: ({ id }) => ({
           vsphereVolume: {

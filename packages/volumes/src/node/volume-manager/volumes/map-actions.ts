@@ -22,10 +22,12 @@ import { expandOnNode } from "./expand-on-node.ts";
 import { measureEnd } from "./measure-end.ts";
 import { checkPlacement, waitForDevice } from "./mount-actions.ts";
 import type { VolumeActionsEnv } from "./volume-actions-env.ts";
+import { emitMapped } from "./volume-events.ts";
 import {
   podMountKey,
   requireFreePlace,
   requireNoOtherPod,
+  requireNotHeld,
   requireSamePlace,
   VolumeOperationError,
 } from "./volume-places.ts";
@@ -151,6 +153,7 @@ async function mapForPod(env: VolumeActionsEnv, map: MapProgress, signal: AbortS
     if (isPlainDevice) await env.host.setDeviceReadOnly(device, isForReaders(env, map));
     await bindDevice(env.host, paths, device, mapper.readOnly);
   });
+  emitMapped(env, map.pod, { globalMapPath: paths.globalMapPath, volumeMapPath: paths.link });
   return { isMapped: true };
 }
 
@@ -241,7 +244,7 @@ async function unmapForPod(
 /** Tears the device down, once no pod has it. */
 async function unmapDevice(
   env: VolumeActionsEnv,
-  { uniqueName, plugin, device }: ActualVolume,
+  { uniqueName, plugin, device, devicePath: attachedAs }: ActualVolume,
   observed: ObservedVolume,
   { signal }: Pass,
 ): Promise<Next<ObservedVolume>> {
@@ -251,14 +254,11 @@ async function unmapDevice(
   // Whatever becomes of it: the next pod must set the device up again.
   env.actual.markDeviceUncertain(uniqueName, device.path, device.block);
   try {
-    await env.places.run(device.path, () =>
-      tearDownByName(
-        env.host,
-        requireBlockPlugin(plugin),
-        { volumeName, path: device.path, devicePath },
-        signal,
-      ),
-    );
+    await env.places.run(device.path, async () => {
+      const named = { volumeName, path: device.path, devicePath };
+      await tearDownByName(env.host, requireBlockPlugin(plugin), named, signal);
+      await requireNotHeld(env, plugin, attachedAs);
+    });
   } catch (error) {
     signal.throwIfAborted();
     return { observed: { ...observed, failed: { operation: "unmap_device", subject: wholeVolume, error } } };

@@ -7,6 +7,7 @@ import {
   type DeviceMounter,
   isAttachable,
   isDeviceMountable,
+  type MounterArgs,
 } from "../../../framework/volume-plugin.ts";
 import { specName, type VolumeSpec } from "../../../framework/volume-spec.ts";
 import type { PodMount } from "../actual-state.ts";
@@ -214,7 +215,18 @@ async function mountForPod(
   if (env.actual.podOf(uniqueName, mount.podUID)?.state !== "mounted") {
     env.actual.markPodUncertain(uniqueName, mount);
   }
+  await relabel(env, mounter, mounterArgsOf(pod));
   return { isMounted: true };
+}
+
+/** SELinux keeps a pod's containers from files of another label. Source: docs/behaviour/volume-plugins.md 2. */
+async function relabel(
+  { host }: VolumeActionsEnv,
+  mounter: MountProgress["mounter"],
+  { seLinuxLabel }: MounterArgs,
+): Promise<void> {
+  if (seLinuxLabel === undefined || mounter.supportsSELinux !== true) return;
+  await host.relabelTree(mounter.getPath(), seLinuxLabel);
 }
 
 async function growMounted(

@@ -1,18 +1,10 @@
 /** The actions on a volume besides its mount: confirming, unmounting, forgetting, failing. Source: docs/behaviour/node-agent.md 7. */
-import {
-  type Actions,
-  involvedObject,
-  type Next,
-  observeAgain,
-  type Pass,
-  resources,
-  settled,
-} from "@longshore/kube";
+import { type Actions, type Next, observeAgain, type Pass, settled } from "@longshore/kube";
 import { errorChain } from "@longshore/runtime";
 import { isDeviceMountable } from "../../../framework/volume-plugin.ts";
 import type { VolumeSpec } from "../../../framework/volume-spec.ts";
 import type { ActualPod, ActualVolume } from "../actual-state.ts";
-import type { DesiredPod, DesiredVolume } from "../desired-state.ts";
+import type { DesiredVolume } from "../desired-state.ts";
 import { removeSubPaths } from "../sub-paths.ts";
 import {
   type FailedOperation,
@@ -26,7 +18,8 @@ import { measureEnd, operationInMetrics } from "./measure-end.ts";
 import { mountActions } from "./mount-actions.ts";
 import { republishActions } from "./republish-actions.ts";
 import { getNode, type VolumeActionsEnv } from "./volume-actions-env.ts";
-import { podMountKey, requireNoOtherMounts, VolumeOperationError } from "./volume-places.ts";
+import { emitFailedMount } from "./volume-events.ts";
+import { podMountKey, requireNoOtherMounts, requireNotHeld, VolumeOperationError } from "./volume-places.ts";
 import { wholeVolume } from "./volume-records.ts";
 
 /** The action of each step. */
@@ -84,31 +77,16 @@ function recordFailure(
   if (operation === "volume_mount" || operation === "map_volume") {
     const pod = desired?.pods.get(subject);
     // A wait that was given up because its pod has gone is no failure to report.
-    if (pod !== undefined && !env.mounts.isGivenUp(uniqueName)) emitFailedMount(env, operation, pod, reason);
+    if (pod !== undefined && !env.mounts.isGivenUp(uniqueName)) emitFailedMount(env, operation, pod, error);
     env.mounts.end(uniqueName);
     // What is mounted stays, and is brought up to date when it is tried again.
     if (env.actual.podOf(uniqueName, subject)?.state === "mounted") env.remounts.request(uniqueName, subject);
   } else if (operation === "volume_republish") {
     const pod = desired?.pods.get(subject);
-    if (pod !== undefined) emitFailedMount(env, "volume_mount", pod, reason);
+    if (pod !== undefined) emitFailedMount(env, "volume_mount", pod, error);
   }
   env.onOperationEnd(subject);
   return observeAgain;
-}
-
-function emitFailedMount(
-  env: VolumeActionsEnv,
-  operation: "volume_mount" | "map_volume",
-  { pod, spec, outerNames }: DesiredPod,
-  reason: string,
-): void {
-  const names = [...outerNames].join(", ");
-  const pv = spec.persistentVolume?.metadata?.name;
-  const what = pv === undefined ? `volume "${names}"` : `volume "${names}" (PersistentVolume "${pv}")`;
-  const subject = involvedObject(resources.pods, pod);
-  const [event, name] =
-    operation === "map_volume" ? ["FailedMapVolume", "MapVolume"] : ["FailedMount", "MountVolume"];
-  env.events.event(subject, "Warning", event, `${name} failed for ${what}: ${reason}`);
 }
 
 /**
@@ -198,7 +176,7 @@ async function unmountForPod(
 /** Unmounts the volume's device, once no pod's directory shares it any more. */
 async function unmountDevice(
   env: VolumeActionsEnv,
-  { uniqueName, plugin, device }: ActualVolume,
+  { uniqueName, plugin, device, devicePath }: ActualVolume,
   observed: ObservedVolume,
   pass: Pass,
 ): Promise<Next<ObservedVolume>> {
@@ -212,6 +190,7 @@ async function unmountDevice(
     await env.places.run(device.path, async () => {
       await requireNoOtherMounts(env, device.path);
       await plugin.newDeviceUnmounter().unmountDevice(device.path, pass.signal);
+      await requireNotHeld(env, plugin, devicePath);
     });
   } catch (error) {
     return failing(observed, pass, { operation: "unmount_device", subject: wholeVolume, error });

@@ -3,7 +3,7 @@ import type { Host } from "@longshore/runtime";
 import { mountOptionsOf } from "../../../framework/mount-options.ts";
 import { nodeErrorKind, UncertainProgressError } from "../../../framework/node-error-kind.ts";
 import type { UniqueVolumeName } from "../../../framework/unique-volume-name.ts";
-import type { VolumePlugin } from "../../../framework/volume-plugin.ts";
+import { isAttachable, type VolumePlugin } from "../../../framework/volume-plugin.ts";
 import { specName, type VolumeSpec } from "../../../framework/volume-spec.ts";
 import type { ActualDevice, ActualState } from "../actual-state.ts";
 import type { DesiredPod, DesiredState } from "../desired-state.ts";
@@ -59,6 +59,25 @@ export async function requireNoOtherMounts(
       `${deviceMountPath} is still mounted at ${other.target}: that must go first`,
     );
   }
+}
+
+/**
+ * Refuses to let go of an attached device that something has which the mount table does not show, as a container whose mounts are its
+ * own: the controller would detach it under a file system that is in use. Source: docs/behaviour/node-agent.md 7.5.
+ * @throws VolumeOperationError
+ */
+export async function requireNotHeld(
+  { host }: VolumePlaces,
+  plugin: VolumePlugin,
+  devicePath: string | undefined,
+): Promise<void> {
+  const isAttachedHere = isAttachable(plugin) && plugin.newAttacher().attachesOnNode !== true;
+  // CSI names an attachment, and no device.
+  if (!isAttachedHere || devicePath?.startsWith("/") !== true) return;
+  if (!(await host.isDeviceHeld(devicePath))) return;
+  throw new VolumeOperationError(
+    `${devicePath} is still in use, although nothing here has it mounted: end the process that has it`,
+  );
 }
 
 /**
