@@ -321,6 +321,11 @@ describe("Gardener's CSI migration controller (migration-controllers.md A4)", ()
     await world.env.clock.advance(600_000);
     expect(await world.annotations()).toEqual([needsComplete, "theirs"]);
     expect(world.writes.length).toBeLessThan(60);
+    const [first, ...more] = await world.events();
+    expect(first).toMatch(
+      /^Warning ControlPlaneNotPatched: .*"kube-scheduler" not found.*: it is tried again$/,
+    );
+    expect(more).toEqual([]);
     await world.seed.create(resources.deployments, aDeployment("kube-scheduler"), { signal });
     await world.env.clock.advance(600_000);
     expect(await world.annotations()).toEqual([finished, needsComplete, "theirs"]);
