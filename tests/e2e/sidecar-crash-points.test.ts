@@ -5,9 +5,9 @@
  */
 import type { Component } from "@longshore/runtime";
 import { startSnapshotController } from "@longshore/sidecars/snapshot-controller";
+import type { NthCall, Side } from "@longshore/testing/kube";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { realEnv } from "../../packages/apiserver/src/testing/serve.ts";
-import type { NthCall, Side } from "../../packages/sidecars/src/testing/crashing.ts";
 import { type CycleName, workCycles } from "../components/sidecars/work-cycles.ts";
 import { type CrashCluster, startCrashCluster } from "./support/crash-cluster.ts";
 import { type MortalSidecar, MortalSidecars } from "./support/mortal-sidecar.ts";

@@ -19,7 +19,8 @@ import {
   startResizer,
   startSnapshotter,
 } from "@longshore/sidecars";
-import { Life, mortal, type NthCall, type Side } from "../../../packages/sidecars/src/testing/crashing.ts";
+import { Life, type NthCall, type Side } from "@longshore/testing/kube";
+import { mortal } from "../../../packages/sidecars/src/testing/crashing.ts";
 import type { CycleName } from "../../components/sidecars/work-cycles.ts";
 
 /** Where a sidecar finds its world. */

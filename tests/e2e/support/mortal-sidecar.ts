@@ -4,8 +4,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { NthCall, Side } from "@longshore/testing/kube";
 import { build } from "esbuild";
-import type { NthCall, Side } from "../../../packages/sidecars/src/testing/crashing.ts";
 import type { Answer, Order, Surroundings } from "./mortal-sidecar-program.ts";
 
 const program = fileURLToPath(new URL("./mortal-sidecar-program.ts", import.meta.url));
