@@ -45,6 +45,7 @@ class World {
   /** The write of this number, from 0, fails: before it takes effect, or after. */
   fault: { readonly at: number; readonly when: "before" | "after" } | undefined;
   #operator: Component | undefined;
+  #revision = 0;
 
   private constructor(definitions: Awaited<ReturnType<typeof readDefinitions>>) {
     const server = { controllers: false, store: memoryStore(), definitions } as const;
@@ -96,18 +97,35 @@ class World {
     await this.settle();
   }
 
+  /** Each operator of the control plane observes its configuration, makes a revision of it, and has all nodes run with that. */
   async rollOutControlPlane(): Promise<void> {
-    for (const { resource } of operandKinds) await this.#report(resource, "cluster", rolledOut);
+    this.#revision++;
+    for (const { resource } of operandKinds)
+      await this.#report(resource, "cluster", rolledOut(this.#revision));
+  }
+
+  /** Each has observed its configuration, and made no revision of it yet. */
+  async observeControlPlane(): Promise<void> {
+    for (const { resource } of operandKinds)
+      await this.#report(resource, "cluster", rolledOut(this.#revision));
+  }
+
+  /** Each makes a revision for a reason of its own before it has observed its configuration. */
+  async reviseWithoutObserving(): Promise<void> {
+    this.#revision++;
+    for (const { resource } of operandKinds) {
+      await this.#report(resource, "cluster", rolledOut(this.#revision), 1);
+    }
   }
 
   async rollOutPool(counts: object = { machineCount: 3, updatedMachineCount: 3 }): Promise<void> {
     await this.#report(machineConfigPools, "worker", counts);
   }
 
-  async #report(resource: Resource<KubeObject>, name: string, reported: object): Promise<void> {
+  async #report(resource: Resource<KubeObject>, name: string, reported: object, behind = 0): Promise<void> {
     const object = await this.kube.get(resource, { name }, { signal });
     if (object === undefined) throw new Error(`${name} is gone`);
-    const status = { ...reported, observedGeneration: object.metadata.generation };
+    const status = { ...reported, observedGeneration: (object.metadata.generation ?? 0) - behind };
     await this.kube.updateStatus(resource, { ...object, status } as KubeObject, { signal });
   }
 
@@ -161,7 +179,10 @@ class World {
 }
 
 type Spec = NonNullable<FeatureGate["spec"]>;
-const rolledOut = { latestAvailableRevision: 1, nodeStatuses: [{ nodeName: "m", currentRevision: 1 }] };
+const rolledOut = (revision: number) => ({
+  latestAvailableRevision: revision,
+  nodeStatuses: [{ nodeName: "m", currentRevision: revision }],
+});
 
 const worlds: World[] = [];
 afterEach(async () => {
@@ -350,6 +371,46 @@ describe("the FeatureGate operator with two sets", () => {
     await world.rollOutControlPlane();
     await world.settle();
     expect(await isOn(world)).toEqual({ controlPlane: true, nodes: true });
+  });
+
+  it("waits for the revision of the gates, not only until they are observed (migration-controllers.md B6)", async () => {
+    const world = await World.start();
+    world.run(twoSets);
+    await world.select("CSIMigrationControlPlane");
+    await world.select("CSIMigrationNode");
+    await world.observeControlPlane();
+    await world.settle(60_000);
+    expect(await isOn(world)).toEqual({ controlPlane: true, nodes: false });
+    expect(await world.conditions()).toEqual(["Progressing=True WaitingForControlPlane"]);
+    await world.rollOutControlPlane();
+    await world.settle();
+    expect(await isOn(world)).toEqual({ controlPlane: true, nodes: true });
+  });
+
+  it("a revision that is made before the gates are observed is not theirs (migration-controllers.md B6)", async () => {
+    const world = await World.start();
+    world.run(twoSets);
+    await world.select("CSIMigrationControlPlane");
+    await world.select("CSIMigrationNode");
+    await world.reviseWithoutObserving();
+    await world.settle();
+    await world.observeControlPlane();
+    await world.settle(60_000);
+    expect(await isOn(world)).toEqual({ controlPlane: true, nodes: false });
+    await world.rollOutControlPlane();
+    await world.settle();
+    expect(await isOn(world)).toEqual({ controlPlane: true, nodes: true });
+  });
+
+  it("gates that are taken back before there is a revision of them need none (migration-controllers.md B6)", async () => {
+    const world = await World.start();
+    world.run(twoSets);
+    await world.select("CSIMigrationControlPlane");
+    await world.select("");
+    expect(await world.gates()).toEqual(none);
+    await world.observeControlPlane();
+    await world.settle();
+    expect(await world.conditions()).toEqual([]);
   });
 
   it("leaves the control plane only after the annotation is cleared on every CSINode (migration-controllers.md B5)", async () => {

@@ -5,7 +5,7 @@
  *                        (when it matters)                                                                  ─► settle, wait
  *
  * Invariants
- *  - A set is recorded before anything of it is rendered, so each crash leaves a state from which the same set goes on.
+ *  - A set is recorded before anything of it is rendered, and with it what the latest revisions have; so each crash leaves a state from which the same set goes on.
  *  - What is rendered is always the set in force: a set that is refused or waits changes no gate.
  */
 import { isDeepStrictEqual } from "node:util";
@@ -14,6 +14,8 @@ import { type Admission, admitSelection, type TransitionFacts } from "./admit-se
 import {
   type ClusterOperator,
   type ConditionState,
+  type RevisedGatesOf,
+  recordedRevisions,
   recordedSelection,
   relatedObjects,
 } from "./cluster-operator.ts";
@@ -27,18 +29,22 @@ import {
 } from "./feature-gate.ts";
 import { type FeatureGateOptions, gatesOfSelection, isMigrationGate } from "./gates-of-selection.ts";
 import {
+  isOperandObserved,
   isOperandRolledOut,
   isPoolDegraded,
   isPoolRolledOut,
   type KubeletConfig,
+  latestRevision,
   type MachineConfigPool,
   type Operand,
   type OperandKind,
   operandKinds,
+  type RevisedGates,
 } from "./operands.ts";
 import {
   isOwnKubeletConfig,
   type KubeletChange,
+  renderedGates,
   renderedMigrationGates,
   renderKubelet,
   renderOperand,
@@ -64,8 +70,8 @@ export type FeatureGateStep =
   | { readonly step: "waitForNodes" }
   | { readonly step: "createOperator" }
   | { readonly step: "listMigratedNodes" }
-  /** This selection is in force from now on. */
-  | { readonly step: "record"; readonly selection: FeatureSelection }
+  /** This selection is in force from now on; `revised`: what the latest revisions have. */
+  | { readonly step: "record"; readonly selection: FeatureSelection; readonly revised: RevisedGatesOf }
   | { readonly step: "renderOperand"; readonly kind: OperandKind; readonly object: Stored<Operand> }
   | { readonly step: "createKubeletConfig"; readonly object: KubeletConfig }
   | { readonly step: "updateKubeletConfig"; readonly object: Stored<KubeletConfig> }
@@ -89,8 +95,10 @@ export function decideFeatureGateStep(observed: FeatureGateObservation): Feature
   const admission = admitSelection(from, wanted, transitionFacts(observed), options);
   if (admission.verdict === "asksNodes") return { step: "listMigratedNodes" };
   const inForce = admission.verdict === "admitted" ? wanted : before;
-  if (recorded === undefined || !isSameSelection(recorded, inForce)) {
-    return { step: "record", selection: inForce };
+  const revised = revisions(observed, inForce);
+  const isRecorded = recorded !== undefined && isSameSelection(recorded, inForce);
+  if (!isRecorded || !isDeepStrictEqual(revised, recordedRevisions(clusterOperator))) {
+    return { step: "record", selection: inForce, revised };
   }
   return (
     renderControlPlane(observed, inForce) ??
@@ -121,12 +129,57 @@ function selectionWithoutRecord({
   return isOnControlPlane ? { ...emptySelection, featureSet: "CSIMigrationControlPlane" } : emptySelection;
 }
 
+/** What the latest revisions have, as it is to be on record before anything of the set is rendered. */
+function revisions(observed: FeatureGateObservation, inForce: FeatureSelection): RevisedGatesOf {
+  const recorded = observed.clusterOperator === undefined ? {} : recordedRevisions(observed.clusterOperator);
+  const { knownGates } = observed.options;
+  const values = gatesOfSelection(inForce, "control plane", observed.options);
+  const found = operandKinds.flatMap((kind) => {
+    const operand = observed.operands[kind.component];
+    const before = recorded[kind.component];
+    if (operand === undefined) return before === undefined ? [] : [[kind.component, before] as const];
+    const gates = renderedGates(operand, kind, knownGates);
+    // Nothing is about to change and nothing has: what is observed is revised.
+    const isChanged = renderOperand(operand, kind, values, knownGates) !== undefined;
+    if (before === undefined && !isChanged) return [];
+    return [[kind.component, revisedGates(operand, gates, before)] as const];
+  });
+  return Object.fromEntries(found);
+}
+
+/** What the latest revision of an operand with these gates has. */
+function revisedGates(
+  operand: Stored<Operand>,
+  gates: readonly string[],
+  before: RevisedGates | undefined,
+): RevisedGates {
+  const revision = latestRevision(operand);
+  if (before === undefined) return { revision, gates };
+  if (isDeepStrictEqual(before.gates, gates)) return before;
+  // A revision that is made before the gates are observed is made for another reason.
+  if (!isOperandObserved(operand)) return { ...before, revision };
+  return revision > before.revision ? { revision, gates } : before;
+}
+
+function isRolledOut(
+  { clusterOperator, options }: FeatureGateObservation,
+  kind: OperandKind,
+  operand: Stored<Operand>,
+): boolean {
+  const awaited = clusterOperator === undefined ? {} : recordedRevisions(clusterOperator);
+  return isOperandRolledOut(
+    operand,
+    renderedGates(operand, kind, options.knownGates),
+    awaited[kind.component],
+  );
+}
+
 function transitionFacts(observed: FeatureGateObservation): TransitionFacts {
   const { operands, kubeletConfig, pools, migratedNodes } = observed;
   return {
-    isControlPlaneRolledOut: operandKinds.every(({ component }) => {
-      const operand = operands[component];
-      return operand !== undefined && isOperandRolledOut(operand);
+    isControlPlaneRolledOut: operandKinds.every((kind) => {
+      const operand = operands[kind.component];
+      return operand !== undefined && isRolledOut(observed, kind, operand);
     }),
     arePoolsRolledOut: !isBeingDeleted(kubeletConfig) && pools.every(isPoolRolledOut),
     ...(migratedNodes === undefined ? {} : { migratedNodes }),
@@ -214,11 +267,11 @@ function rolloutFacts(observed: FeatureGateObservation, inForce: FeatureSelectio
     degradedPools: pools.filter(isPoolDegraded).map(({ metadata }) => metadata.name),
     rollingOut: [
       ...operandKinds
-        .map(({ component }) => component)
-        .filter((one) => {
-          const operand = operands[one];
-          return operand !== undefined && !isOperandRolledOut(operand);
-        }),
+        .filter((kind) => {
+          const operand = operands[kind.component];
+          return operand !== undefined && !isRolledOut(observed, kind, operand);
+        })
+        .map(({ component }) => component),
       ...pools.filter((pool) => !isPoolRolledOut(pool)).map(({ metadata }) => `pool ${metadata.name}`),
     ],
   };

@@ -48,9 +48,9 @@ export function featureGateActions(
     async listMigratedNodes(_, observed, { signal }) {
       return { observed: { ...observed, migratedNodes: await migratedNodes(env, signal) } };
     },
-    async record({ selection }, observed, { signal }) {
+    async record({ selection, revised }, observed, { signal }) {
       const present = operatorOf(observed);
-      const extension = { ...present.status?.extension, admitted: selection };
+      const extension = { ...present.status?.extension, admitted: selection, revised };
       const stored = { ...present, status: { ...present.status, extension } };
       const clusterOperator = await kube.updateStatus(clusterOperators, stored, { signal });
       logger.info("feature set in force", { featureSet: selection.featureSet });
