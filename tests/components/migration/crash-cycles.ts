@@ -167,6 +167,10 @@ const on = { inForce: "CSIMigration", controlPlane: true, nodes: true };
 async function beginOff(world: MigrationWorld): Promise<Written> {
   const { kube, signal } = world;
   await select(world, undefined);
+  for (const { resource } of operandKinds) {
+    const body = { spec: { observedConfig: null } };
+    await kube.patch(resource, cluster, { type: "merge", body }, { signal });
+  }
   await rollOut(world);
   try {
     await kube.delete(clusterOperators, { name: clusterOperatorName }, { signal });

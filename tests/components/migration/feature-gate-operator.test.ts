@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import { createApiServer, memoryStore, readDefinitions } from "@longshore/apiserver";
 import {
   interceptWrites,
+  KubeApiError,
   type KubeClient,
   type KubeObject,
   KubeTransportError,
@@ -44,6 +45,9 @@ class World {
   readonly writes: string[] = [];
   /** The write of this number, from 0, fails: before it takes effect, or after. */
   fault: { readonly at: number; readonly when: "before" | "after" } | undefined;
+  /** Writes of this kind are refused, as by a webhook that is down, and counted. */
+  refuses: string | undefined;
+  refused = 0;
   #operator: Component | undefined;
   #revision = 0;
 
@@ -53,8 +57,9 @@ class World {
   }
 
   /** A platform of which all is rolled out, without a FeatureGate. */
-  static async start(): Promise<World> {
-    const world = new World(await readDefinitions([fileURLToPath(openshiftCrdsUrl)]));
+  static async start(definition: "strict" | "loose" = "strict"): Promise<World> {
+    const definitions = await readDefinitions([fileURLToPath(openshiftCrdsUrl)]);
+    const world = new World(definition === "loose" ? definitions.map(withoutSchema) : definitions);
     worlds.push(world);
     for (const { resource } of operandKinds) {
       const observedConfig = { extendedArguments: { v: ["2"] }, theirs: "kept" };
@@ -166,6 +171,11 @@ class World {
     return interceptWrites(kube, async (request, given, send) => {
       const { verb, resource, key = "" } = request;
       if (resource.plural === "events") return send(given);
+      if (resource.kind === this.refuses) {
+        this.refused++;
+        const message = "failed calling webhook: connection refused";
+        throw new KubeApiError({ kind: "Status", apiVersion: "v1", status: "Failure", code: 500, message });
+      }
       const { at, when } = this.fault ?? {};
       const isDue = this.writes.length === at;
       if (isDue) this.fault = undefined;
@@ -178,6 +188,15 @@ class World {
   }
 }
 
+/** A definition of the same kind that says nothing of `spec`. */
+function withoutSchema(definition: Definition): Definition {
+  const { spec } = definition as { readonly spec: { readonly versions: readonly object[] } };
+  const openAPIV3Schema = { type: "object", "x-kubernetes-preserve-unknown-fields": true };
+  const versions = spec.versions.map((version) => ({ ...version, schema: { openAPIV3Schema } }));
+  return { ...definition, spec: { ...spec, versions } } as Definition;
+}
+
+type Definition = Awaited<ReturnType<typeof readDefinitions>>[number];
 type Spec = NonNullable<FeatureGate["spec"]>;
 const rolledOut = (revision: number) => ({
   latestAvailableRevision: revision,
@@ -264,6 +283,70 @@ describe("the FeatureGate operator", () => {
       expect(await world.gates()).toEqual(none);
     },
   );
+
+  it.each<[string, unknown]>([
+    ["spec must be an object", "CSIMigration"],
+    ["spec.featureSet must be a string", { featureSet: 4 }],
+    [
+      "spec.customNoUpgrade must be an object",
+      { featureSet: "CustomNoUpgrade", customNoUpgrade: ["CSIMigrationAWS"] },
+    ],
+    [
+      "spec.customNoUpgrade.enabled must be a list of names of gates",
+      { featureSet: "CustomNoUpgrade", customNoUpgrade: { enabled: "CSIMigrationAWS" } },
+    ],
+    [
+      "spec.customNoUpgrade.disabled must be a list of names of gates",
+      { featureSet: "CustomNoUpgrade", customNoUpgrade: { disabled: [null] } },
+    ],
+  ])(
+    "refuses a malformed FeatureGate that another definition lets through: %s (migration-controllers.md B6)",
+    async (message, spec) => {
+      const world = await World.start("loose");
+      world.run();
+      await world.select("CSIMigration");
+      const present = await world.kube.get(featureGateObjects, { name: "cluster" }, { signal });
+      await world.kube.update(featureGateObjects, { ...present, spec } as FeatureGate, { signal });
+      await world.settle(600_000);
+      expect(await world.gates()).toEqual(all);
+      expect(await world.conditions()).toContain("Degraded=True InvalidFeatureGate");
+      const { items } = await world.kube.list(resources.events, { signal });
+      expect(items.map((event) => event.message)).toEqual([message]);
+      // Without its record the operator does not know what is in force: it flips nothing either.
+      await world.kube.delete(clusterOperators, { name: clusterOperatorName }, { signal });
+      await world.settle();
+      expect(await world.gates()).toEqual(all);
+      await world.select("");
+      expect(await world.gates()).toEqual(none);
+    },
+  );
+
+  it("ignores a FeatureGate of another name (migration-controllers.md B3)", async () => {
+    const world = await World.start();
+    world.run();
+    const other = { metadata: { name: "other" }, spec: { featureSet: "CSIMigration" } };
+    await world.kube.create(featureGateObjects, other, { signal });
+    await world.settle(600_000);
+    expect(await world.gates()).toEqual(none);
+  });
+
+  it("tries again with growing pauses what the platform does not take, and says so (migration-controllers.md B6)", async () => {
+    const world = await World.start();
+    world.refuses = "KubeControllerManager";
+    world.run();
+    await world.select("CSIMigration");
+    await world.settle(600_000);
+    expect((await world.gates()).kubelet).toBeUndefined();
+    expect(world.refused).toBeGreaterThan(3);
+    expect(world.refused).toBeLessThan(40);
+    const { items } = await world.kube.list(resources.events, { signal });
+    expect(items.map(({ reason, message }) => [reason, message])).toEqual([
+      ["GatesNotRendered", "failed calling webhook: connection refused: it is tried again"],
+    ]);
+    world.refuses = undefined;
+    await world.settle(600_000);
+    expect(await world.gates()).toEqual(all);
+  });
 
   it("keeps a final set though it is left, or its FeatureGate deleted (migration-controllers.md B6)", async () => {
     const world = await World.start();

@@ -25,6 +25,7 @@ import {
   type FeatureGate,
   type FeatureSelection,
   isSameSelection,
+  malformedField,
   selectionOf,
 } from "./feature-gate.ts";
 import { type FeatureGateOptions, gatesOfSelection, isMigrationGate } from "./gates-of-selection.ts";
@@ -87,13 +88,21 @@ export type FeatureGateStep =
 export function decideFeatureGateStep(observed: FeatureGateObservation): FeatureGateStep {
   const { clusterOperator, options } = observed;
   if (clusterOperator === undefined) return { step: "createOperator" };
-  const wanted = selectionOf(observed.featureGate);
   const recorded = recordedSelection(clusterOperator);
   const before = recorded ?? selectionWithoutRecord(observed);
+  const malformed = malformedField(observed.featureGate);
+  const wanted = malformed === undefined ? selectionOf(observed.featureGate) : before;
   // Without a record and in any order the set is taken as it is: only its own faults count.
   const from = recorded === undefined && options.order === "any" ? wanted : before;
-  const admission = admitSelection(from, wanted, transitionFacts(observed), options);
+  const admission: Admission =
+    malformed === undefined
+      ? admitSelection(from, wanted, transitionFacts(observed), options)
+      : { verdict: "refused", reason: "InvalidFeatureGate", message: malformed };
   if (admission.verdict === "asksNodes") return { step: "listMigratedNodes" };
+  // Without a record it is not known what is in force: nothing is flipped for a set that is refused.
+  if (recorded === undefined && options.order === "any" && admission.verdict === "refused") {
+    return report(observed, clusterOperator, { admission, inForce: undefined, wanted }) ?? { step: "settle" };
+  }
   const inForce = admission.verdict === "admitted" ? wanted : before;
   const revised = revisions(observed, inForce);
   const isRecorded = recorded !== undefined && isSameSelection(recorded, inForce);
@@ -231,7 +240,8 @@ function renderKubelets(
 
 interface Judgement {
   readonly admission: Admission;
-  readonly inForce: FeatureSelection;
+  /** Undefined: it is not known, and stays as it is rendered. */
+  readonly inForce: FeatureSelection | undefined;
   readonly wanted: FeatureSelection;
 }
 
@@ -254,16 +264,17 @@ function report(
   return { step: "report", states, refusal: { reason, message } };
 }
 
-function rolloutFacts(observed: FeatureGateObservation, inForce: FeatureSelection) {
+function rolloutFacts(observed: FeatureGateObservation, inForce: FeatureSelection | undefined) {
   const { operands, pools, kubeletConfig, options } = observed;
-  const controlPlaneGates = Object.keys(gatesOfSelection(inForce, "control plane", options));
+  const given = inForce ?? emptySelection;
+  const controlPlaneGates = Object.keys(gatesOfSelection(given, "control plane", options));
   const isForeign = kubeletConfig !== undefined && !isOwnKubeletConfig(kubeletConfig);
   return {
     missingOperands:
       controlPlaneGates.length === 0
         ? []
         : operandKinds.map(({ component }) => component).filter((one) => operands[one] === undefined),
-    isKubeletConfigForeign: isForeign && kubeletChange(observed, inForce).change === "foreign",
+    isKubeletConfigForeign: isForeign && kubeletChange(observed, given).change === "foreign",
     degradedPools: pools.filter(isPoolDegraded).map(({ metadata }) => metadata.name),
     rollingOut: [
       ...operandKinds
