@@ -352,6 +352,24 @@ describe("Gardener's CSI migration controller (migration-controllers.md A4)", ()
     expect(await world.annotations()).toEqual([finished, needsComplete, "theirs"]);
   });
 
+  it("a finished Cluster is left alone when it is made, changed and deleted (E6)", async () => {
+    const world = await aWorld();
+    world.run();
+    await world.seed.create(clusters, aCluster({ annotations: { [finished]: "" } }), { signal });
+    await world.env.clock.advance(1_000);
+    const cluster = await world.cluster();
+    await world.seed.update(
+      clusters,
+      { ...cluster, spec: aCluster({ version: "newest" }).spec ?? {} },
+      { signal },
+    );
+    await world.env.clock.advance(1_000);
+    await world.seed.delete(clusters, { name }, { signal });
+    await world.env.clock.advance(600_000);
+    expect(world.writes).toEqual([]);
+    expect(await world.events()).toEqual([]);
+  });
+
   it("further predicates must hold, too", async () => {
     const world = await anExistingShoot();
     world.run({ predicates: [(cluster) => cluster.metadata?.labels?.pilot === "yes"] });
