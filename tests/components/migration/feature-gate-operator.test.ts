@@ -376,6 +376,19 @@ describe("the FeatureGate operator", () => {
     expect(await world.conditions()).toEqual(["Progressing=True RollingOut"]);
   });
 
+  it("gives gates again after a downgrade to a release that has them off, control plane first (migration-controllers.md B2)", async () => {
+    const world = await World.start();
+    world.run({ knownGates: volumeGatesFor("1.25") });
+    await world.select("CSIMigration");
+    expect(await world.gates()).toEqual(none);
+    await world.stop();
+    world.run();
+    await world.settle();
+    expect(await world.gates()).toEqual(all);
+    await world.select("");
+    expect(await world.gates()).toEqual(none);
+  });
+
   it("says which operand is missing, and goes on once it is there (migration-controllers.md B6)", async () => {
     const world = await World.start();
     const [kind] = operandKinds;
