@@ -93,8 +93,11 @@ const operatorCycle: DistributionCycle = {
         },
       }),
     );
+    let revision = 0;
     const rollOut = async () => {
-      const masters = { latestAvailableRevision: 1, nodeStatuses: [{ nodeName: "m", currentRevision: 1 }] };
+      revision++;
+      const nodeStatuses = [{ nodeName: "m", currentRevision: revision }];
+      const masters = { latestAvailableRevision: revision, nodeStatuses };
       for (const { resource } of operandKinds) await report(world, resource, "cluster", masters);
       await report(world, machineConfigPools, "worker", { machineCount: 1, updatedMachineCount: 1 });
     };

@@ -4,6 +4,7 @@ import { createApiServer, memoryStore, readDefinitions } from "@longshore/apiser
 import {
   type HttpKubeClient,
   interceptWrites,
+  KubeApiError,
   type KubeClient,
   KubeTransportError,
   resources,
@@ -18,6 +19,7 @@ import {
   annotationKeyControllerFinished as finished,
   gardenerCrdsUrl,
   annotationKeyNeedsComplete as needsComplete,
+  newClientForShoot,
 } from "@longshore/migration/gardener";
 import type { Component } from "@longshore/runtime";
 import { virtualEnv } from "@longshore/testing/kube";
@@ -36,6 +38,9 @@ class World {
   openClients = 0;
   /** The write of this number, from 0, fails: before it takes effect, or after. */
   fault: { readonly at: number; readonly when: "before" | "after" } | undefined;
+  /** Writes of this kind are refused, as by a webhook that is down, and counted. */
+  refuses: string | undefined;
+  refused = 0;
   #controller: Component | undefined;
 
   private constructor(env: ReturnType<typeof virtualEnv>, seed: KubeClient, shoot: KubeClient) {
@@ -44,8 +49,9 @@ class World {
     this.shoot = shoot;
   }
 
-  static async start(): Promise<World> {
-    const definitions = await readDefinitions([fileURLToPath(gardenerCrdsUrl)]);
+  static async start(definition: "strict" | "loose" = "strict"): Promise<World> {
+    const strict = await readDefinitions([fileURLToPath(gardenerCrdsUrl)]);
+    const definitions = definition === "strict" ? strict : strict.map(withoutSchema);
     const env = virtualEnv();
     const options = { controllers: false as const };
     const seed = createApiServer(env, { ...options, store: memoryStore(), definitions }).client();
@@ -114,6 +120,11 @@ class World {
     return interceptWrites(kube, async (request, given, send) => {
       const { verb, resource, key = "" } = request;
       if (resource.plural === "events") return send(given);
+      if (resource.kind === this.refuses) {
+        this.refused++;
+        const message = "failed calling webhook: connection refused";
+        throw new KubeApiError({ kind: "Status", apiVersion: "v1", status: "Failure", code: 500, message });
+      }
       const { at, when } = this.fault ?? {};
       const isDue = this.writes.length === at;
       if (isDue) this.fault = undefined;
@@ -126,13 +137,23 @@ class World {
   }
 }
 
+/** A definition of the same kind that says nothing of `spec`. */
+function withoutSchema(definition: Definition): Definition {
+  const { spec } = definition as { readonly spec: { readonly versions: readonly object[] } };
+  const openAPIV3Schema = { type: "object", "x-kubernetes-preserve-unknown-fields": true };
+  const versions = spec.versions.map((version) => ({ ...version, schema: { openAPIV3Schema } }));
+  return { ...definition, spec: { ...spec, versions } } as Definition;
+}
+
+type Definition = Awaited<ReturnType<typeof readDefinitions>>[number];
+
 const worlds: World[] = [];
 afterEach(async () => {
   for (const world of worlds.splice(0)) await world.stop();
 });
 
-async function aWorld(): Promise<World> {
-  const world = await World.start();
+async function aWorld(definition?: "strict" | "loose"): Promise<World> {
+  const world = await World.start(definition);
   worlds.push(world);
   return world;
 }
@@ -195,8 +216,8 @@ async function aClass(world: World, className: string, provisioner: string): Pro
 }
 
 /** A shoot that is being carried over, with one new node and three classes, one of them of the user. */
-async function anExistingShoot(given: Given = {}): Promise<World> {
-  const world = await aWorld();
+async function anExistingShoot(given: Given = {}, definition?: "strict" | "loose"): Promise<World> {
+  const world = await aWorld(definition);
   await world.seed.create(clusters, aCluster(given), { signal });
   const controlPlane = { metadata: { name: "a", namespace: name }, spec: { type: "aws" } };
   await world.seed.create(controlPlanes, controlPlane, { signal });
@@ -321,9 +342,32 @@ describe("Gardener's CSI migration controller (migration-controllers.md A4)", ()
     await world.env.clock.advance(600_000);
     expect(await world.annotations()).toEqual([needsComplete, "theirs"]);
     expect(world.writes.length).toBeLessThan(60);
+    const [first, ...more] = await world.events();
+    expect(first).toMatch(
+      /^Warning ControlPlaneNotPatched: .*"kube-scheduler" not found.*: it is tried again$/,
+    );
+    expect(more).toEqual([]);
     await world.seed.create(resources.deployments, aDeployment("kube-scheduler"), { signal });
     await world.env.clock.advance(600_000);
     expect(await world.annotations()).toEqual([finished, needsComplete, "theirs"]);
+  });
+
+  it("a finished Cluster is left alone when it is made, changed and deleted (E6)", async () => {
+    const world = await aWorld();
+    world.run();
+    await world.seed.create(clusters, aCluster({ annotations: { [finished]: "" } }), { signal });
+    await world.env.clock.advance(1_000);
+    const cluster = await world.cluster();
+    await world.seed.update(
+      clusters,
+      { ...cluster, spec: aCluster({ version: "newest" }).spec ?? {} },
+      { signal },
+    );
+    await world.env.clock.advance(1_000);
+    await world.seed.delete(clusters, { name }, { signal });
+    await world.env.clock.advance(600_000);
+    expect(world.writes).toEqual([]);
+    expect(await world.events()).toEqual([]);
   });
 
   it("further predicates must hold, too", async () => {
@@ -361,6 +405,77 @@ describe("a malformed Cluster is reported once, and nothing is done", () => {
     expect(events[0]).toContain(message);
   });
 
+  const base = { cloudProfile: {}, seed: {} };
+  const shootOf = (spec: unknown) => ({ ...base, shoot: { metadata: { name: "a" }, spec } });
+  const kubernetes = { version: "1.18.3" };
+  const provider = { type: "aws" };
+
+  // The definition that is shipped lets none of these through; that of a seed may.
+  it.each<[string, unknown, string]>([
+    ["no spec", undefined, "spec.shoot is missing"],
+    ["a spec that is null", null, "spec.shoot is missing"],
+    ["no Shoot", base, "spec.shoot is missing"],
+    ["a Shoot that is null", { ...base, shoot: null }, "spec.shoot is missing"],
+    ["a Shoot that is text", { ...base, shoot: "{}" }, "spec.shoot must be an object"],
+    ["a Shoot that is a list", { ...base, shoot: [] }, "spec.shoot must be an object"],
+    ["a Shoot without spec", shootOf(undefined), "spec.shoot.spec.provider.type is missing"],
+    ["a spec that is text", shootOf("aws"), "spec.shoot.spec must be an object"],
+    ["a provider that is text", shootOf({ provider: "aws", kubernetes }), "spec.provider must be an object"],
+    ["no version", shootOf({ provider, kubernetes: {} }), "spec.kubernetes.version is missing"],
+    [
+      "hibernation that is text",
+      shootOf({ provider, kubernetes, hibernation: { enabled: "yes" } }),
+      "spec.hibernation.enabled must be true or false",
+    ],
+    [
+      "worker pools that are no list",
+      shootOf({ provider: { ...provider, workers: {} }, kubernetes }),
+      "spec.provider.workers must be a list",
+    ],
+    [
+      "a worker pool that is text",
+      shootOf({ provider: { ...provider, workers: ["p"] }, kubernetes }),
+      "spec.provider.workers[0] must be an object",
+    ],
+    [
+      "a status that is text",
+      { ...base, shoot: { metadata: { name: "a" }, spec: { provider, kubernetes }, status: "Failed" } },
+      "spec.shoot.status must be an object",
+    ],
+    [
+      "an annotation that is a number",
+      {
+        ...base,
+        shoot: {
+          metadata: { name: "a", annotations: { [versionKey()]: 1.18 } },
+          spec: { provider, kubernetes },
+        },
+      },
+      "must be a string",
+    ],
+  ])("%s", async (_, spec, message) => {
+    for (const annotations of [{}, { [needsComplete]: "true" }]) {
+      const world = await anExistingShoot({ annotations }, "loose");
+      const { spec: __, ...cluster } = await world.cluster();
+      const changed = spec === undefined ? cluster : { ...cluster, spec };
+      await world.seed.update(clusters, changed as Cluster, { signal });
+      world.run();
+      await world.env.clock.advance(600_000);
+      expect(world.writes).toEqual([]);
+      expect(world.shootClients).toBe(0);
+      const events = await world.events();
+      expect(events).toHaveLength(1);
+      expect(events[0]).toContain(`Warning InvalidShoot: Cluster ${name}: spec.shoot`);
+      expect(events[0]).toContain(message);
+      // Once it is right, it goes on.
+      const present = await world.cluster();
+      await world.seed.update(clusters, { ...present, spec: aCluster().spec ?? {} }, { signal });
+      await world.env.clock.advance(1_000);
+      expect(await world.annotations()).toEqual([finished, needsComplete, "theirs"]);
+      await world.stop();
+    }
+  });
+
   it.each(["", "unknown"])(
     "a node that states the version %j is read again until it states one",
     async (odd) => {
@@ -380,6 +495,47 @@ describe("a malformed Cluster is reported once, and nothing is done", () => {
       expect(world.writes).toEqual(whole);
     },
   );
+});
+
+describe("while a webhook is down", () => {
+  it.each<[string, string, string, readonly string[]]>([
+    ["Clusters", "Cluster", "ClusterNotAnnotated", ["theirs"]],
+    ["Deployments", "Deployment", "ControlPlaneNotPatched", [needsComplete, "theirs"]],
+  ])(
+    "that of %s: nothing is flipped, it is tried with growing pauses, and then goes on",
+    async (_, kind, reason, annotations) => {
+      const world = await anExistingShoot();
+      world.refuses = kind;
+      world.run();
+      await world.env.clock.advance(600_000);
+      expect(await world.annotations()).toEqual(annotations);
+      expect(world.writes.filter((write) => write.includes("Deployment"))).toEqual([]);
+      expect(world.refused).toBeGreaterThan(3);
+      expect(world.refused).toBeLessThan(40);
+      expect(await world.events()).toEqual([
+        `Warning ${reason}: failed calling webhook: connection refused: it is tried again`,
+      ]);
+      world.refuses = undefined;
+      await world.env.clock.advance(600_000);
+      expect(await world.annotations()).toEqual([finished, needsComplete, "theirs"]);
+      expect(world.writes).toEqual(whole);
+    },
+  );
+
+  it("a shoot whose kubeconfig is missing is not carried over, and says so", async () => {
+    const world = await anExistingShoot();
+    world.run({
+      newClientForShoot: (namespace, passSignal) =>
+        newClientForShoot({ ...world.env, kube: world.seed })(namespace, passSignal),
+    });
+    await world.env.clock.advance(600_000);
+    expect(world.writes).toEqual([]);
+    const [event, ...more] = await world.events();
+    expect(event).toMatch(
+      /^Warning ShootNotReached: namespace shoot--p--a: neither Secret .* has a "kubeconfig"/,
+    );
+    expect(more).toEqual([]);
+  });
 });
 
 describe("after any fault the same end is reached", () => {

@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import { createApiServer, memoryStore, readDefinitions } from "@longshore/apiserver";
 import {
   interceptWrites,
+  KubeApiError,
   type KubeClient,
   type KubeObject,
   KubeTransportError,
@@ -44,7 +45,11 @@ class World {
   readonly writes: string[] = [];
   /** The write of this number, from 0, fails: before it takes effect, or after. */
   fault: { readonly at: number; readonly when: "before" | "after" } | undefined;
+  /** Writes of this kind are refused, as by a webhook that is down, and counted. */
+  refuses: string | undefined;
+  refused = 0;
   #operator: Component | undefined;
+  #revision = 0;
 
   private constructor(definitions: Awaited<ReturnType<typeof readDefinitions>>) {
     const server = { controllers: false, store: memoryStore(), definitions } as const;
@@ -52,8 +57,9 @@ class World {
   }
 
   /** A platform of which all is rolled out, without a FeatureGate. */
-  static async start(): Promise<World> {
-    const world = new World(await readDefinitions([fileURLToPath(openshiftCrdsUrl)]));
+  static async start(definition: "strict" | "loose" = "strict"): Promise<World> {
+    const definitions = await readDefinitions([fileURLToPath(openshiftCrdsUrl)]);
+    const world = new World(definition === "loose" ? definitions.map(withoutSchema) : definitions);
     worlds.push(world);
     for (const { resource } of operandKinds) {
       const observedConfig = { extendedArguments: { v: ["2"] }, theirs: "kept" };
@@ -96,18 +102,35 @@ class World {
     await this.settle();
   }
 
+  /** Each operator of the control plane observes its configuration, makes a revision of it, and has all nodes run with that. */
   async rollOutControlPlane(): Promise<void> {
-    for (const { resource } of operandKinds) await this.#report(resource, "cluster", rolledOut);
+    this.#revision++;
+    for (const { resource } of operandKinds)
+      await this.#report(resource, "cluster", rolledOut(this.#revision));
+  }
+
+  /** Each has observed its configuration, and made no revision of it yet. */
+  async observeControlPlane(): Promise<void> {
+    for (const { resource } of operandKinds)
+      await this.#report(resource, "cluster", rolledOut(this.#revision));
+  }
+
+  /** Each makes a revision for a reason of its own before it has observed its configuration. */
+  async reviseWithoutObserving(): Promise<void> {
+    this.#revision++;
+    for (const { resource } of operandKinds) {
+      await this.#report(resource, "cluster", rolledOut(this.#revision), 1);
+    }
   }
 
   async rollOutPool(counts: object = { machineCount: 3, updatedMachineCount: 3 }): Promise<void> {
     await this.#report(machineConfigPools, "worker", counts);
   }
 
-  async #report(resource: Resource<KubeObject>, name: string, reported: object): Promise<void> {
+  async #report(resource: Resource<KubeObject>, name: string, reported: object, behind = 0): Promise<void> {
     const object = await this.kube.get(resource, { name }, { signal });
     if (object === undefined) throw new Error(`${name} is gone`);
-    const status = { ...reported, observedGeneration: object.metadata.generation };
+    const status = { ...reported, observedGeneration: (object.metadata.generation ?? 0) - behind };
     await this.kube.updateStatus(resource, { ...object, status } as KubeObject, { signal });
   }
 
@@ -148,6 +171,11 @@ class World {
     return interceptWrites(kube, async (request, given, send) => {
       const { verb, resource, key = "" } = request;
       if (resource.plural === "events") return send(given);
+      if (resource.kind === this.refuses) {
+        this.refused++;
+        const message = "failed calling webhook: connection refused";
+        throw new KubeApiError({ kind: "Status", apiVersion: "v1", status: "Failure", code: 500, message });
+      }
       const { at, when } = this.fault ?? {};
       const isDue = this.writes.length === at;
       if (isDue) this.fault = undefined;
@@ -160,8 +188,20 @@ class World {
   }
 }
 
+/** A definition of the same kind that says nothing of `spec`. */
+function withoutSchema(definition: Definition): Definition {
+  const { spec } = definition as { readonly spec: { readonly versions: readonly object[] } };
+  const openAPIV3Schema = { type: "object", "x-kubernetes-preserve-unknown-fields": true };
+  const versions = spec.versions.map((version) => ({ ...version, schema: { openAPIV3Schema } }));
+  return { ...definition, spec: { ...spec, versions } } as Definition;
+}
+
+type Definition = Awaited<ReturnType<typeof readDefinitions>>[number];
 type Spec = NonNullable<FeatureGate["spec"]>;
-const rolledOut = { latestAvailableRevision: 1, nodeStatuses: [{ nodeName: "m", currentRevision: 1 }] };
+const rolledOut = (revision: number) => ({
+  latestAvailableRevision: revision,
+  nodeStatuses: [{ nodeName: "m", currentRevision: revision }],
+});
 
 const worlds: World[] = [];
 afterEach(async () => {
@@ -244,6 +284,70 @@ describe("the FeatureGate operator", () => {
     },
   );
 
+  it.each<[string, unknown]>([
+    ["spec must be an object", "CSIMigration"],
+    ["spec.featureSet must be a string", { featureSet: 4 }],
+    [
+      "spec.customNoUpgrade must be an object",
+      { featureSet: "CustomNoUpgrade", customNoUpgrade: ["CSIMigrationAWS"] },
+    ],
+    [
+      "spec.customNoUpgrade.enabled must be a list of names of gates",
+      { featureSet: "CustomNoUpgrade", customNoUpgrade: { enabled: "CSIMigrationAWS" } },
+    ],
+    [
+      "spec.customNoUpgrade.disabled must be a list of names of gates",
+      { featureSet: "CustomNoUpgrade", customNoUpgrade: { disabled: [null] } },
+    ],
+  ])(
+    "refuses a malformed FeatureGate that another definition lets through: %s (migration-controllers.md B6)",
+    async (message, spec) => {
+      const world = await World.start("loose");
+      world.run();
+      await world.select("CSIMigration");
+      const present = await world.kube.get(featureGateObjects, { name: "cluster" }, { signal });
+      await world.kube.update(featureGateObjects, { ...present, spec } as FeatureGate, { signal });
+      await world.settle(600_000);
+      expect(await world.gates()).toEqual(all);
+      expect(await world.conditions()).toContain("Degraded=True InvalidFeatureGate");
+      const { items } = await world.kube.list(resources.events, { signal });
+      expect(items.map((event) => event.message)).toEqual([message]);
+      // Without its record the operator does not know what is in force: it flips nothing either.
+      await world.kube.delete(clusterOperators, { name: clusterOperatorName }, { signal });
+      await world.settle();
+      expect(await world.gates()).toEqual(all);
+      await world.select("");
+      expect(await world.gates()).toEqual(none);
+    },
+  );
+
+  it("ignores a FeatureGate of another name (migration-controllers.md B3)", async () => {
+    const world = await World.start();
+    world.run();
+    const other = { metadata: { name: "other" }, spec: { featureSet: "CSIMigration" } };
+    await world.kube.create(featureGateObjects, other, { signal });
+    await world.settle(600_000);
+    expect(await world.gates()).toEqual(none);
+  });
+
+  it("tries again with growing pauses what the platform does not take, and says so (migration-controllers.md B6)", async () => {
+    const world = await World.start();
+    world.refuses = "KubeControllerManager";
+    world.run();
+    await world.select("CSIMigration");
+    await world.settle(600_000);
+    expect((await world.gates()).kubelet).toBeUndefined();
+    expect(world.refused).toBeGreaterThan(3);
+    expect(world.refused).toBeLessThan(40);
+    const { items } = await world.kube.list(resources.events, { signal });
+    expect(items.map(({ reason, message }) => [reason, message])).toEqual([
+      ["GatesNotRendered", "failed calling webhook: connection refused: it is tried again"],
+    ]);
+    world.refuses = undefined;
+    await world.settle(600_000);
+    expect(await world.gates()).toEqual(all);
+  });
+
   it("keeps a final set though it is left, or its FeatureGate deleted (migration-controllers.md B6)", async () => {
     const world = await World.start();
     world.run();
@@ -270,6 +374,19 @@ describe("the FeatureGate operator", () => {
     await world.settle();
     expect(await world.gates()).toEqual(none);
     expect(await world.conditions()).toEqual(["Progressing=True RollingOut"]);
+  });
+
+  it("gives gates again after a downgrade to a release that has them off, control plane first (migration-controllers.md B2)", async () => {
+    const world = await World.start();
+    world.run({ knownGates: volumeGatesFor("1.25") });
+    await world.select("CSIMigration");
+    expect(await world.gates()).toEqual(none);
+    await world.stop();
+    world.run();
+    await world.settle();
+    expect(await world.gates()).toEqual(all);
+    await world.select("");
+    expect(await world.gates()).toEqual(none);
   });
 
   it("says which operand is missing, and goes on once it is there (migration-controllers.md B6)", async () => {
@@ -350,6 +467,46 @@ describe("the FeatureGate operator with two sets", () => {
     await world.rollOutControlPlane();
     await world.settle();
     expect(await isOn(world)).toEqual({ controlPlane: true, nodes: true });
+  });
+
+  it("waits for the revision of the gates, not only until they are observed (migration-controllers.md B6)", async () => {
+    const world = await World.start();
+    world.run(twoSets);
+    await world.select("CSIMigrationControlPlane");
+    await world.select("CSIMigrationNode");
+    await world.observeControlPlane();
+    await world.settle(60_000);
+    expect(await isOn(world)).toEqual({ controlPlane: true, nodes: false });
+    expect(await world.conditions()).toEqual(["Progressing=True WaitingForControlPlane"]);
+    await world.rollOutControlPlane();
+    await world.settle();
+    expect(await isOn(world)).toEqual({ controlPlane: true, nodes: true });
+  });
+
+  it("a revision that is made before the gates are observed is not theirs (migration-controllers.md B6)", async () => {
+    const world = await World.start();
+    world.run(twoSets);
+    await world.select("CSIMigrationControlPlane");
+    await world.select("CSIMigrationNode");
+    await world.reviseWithoutObserving();
+    await world.settle();
+    await world.observeControlPlane();
+    await world.settle(60_000);
+    expect(await isOn(world)).toEqual({ controlPlane: true, nodes: false });
+    await world.rollOutControlPlane();
+    await world.settle();
+    expect(await isOn(world)).toEqual({ controlPlane: true, nodes: true });
+  });
+
+  it("gates that are taken back before there is a revision of them need none (migration-controllers.md B6)", async () => {
+    const world = await World.start();
+    world.run(twoSets);
+    await world.select("CSIMigrationControlPlane");
+    await world.select("");
+    expect(await world.gates()).toEqual(none);
+    await world.observeControlPlane();
+    await world.settle();
+    expect(await world.conditions()).toEqual([]);
   });
 
   it("leaves the control plane only after the annotation is cleared on every CSINode (migration-controllers.md B5)", async () => {

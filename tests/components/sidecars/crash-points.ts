@@ -1,7 +1,8 @@
 /** Runs a work cycle once for each point at which its sidecar can die, and reports how many of them ended well. */
 import { type Component, SeededRandom } from "@longshore/runtime";
 import type { SidecarEnv } from "@longshore/sidecars";
-import { Life, mortal } from "../../../packages/sidecars/src/testing/crashing.ts";
+import { Life } from "@longshore/testing/kube";
+import { mortal } from "../../../packages/sidecars/src/testing/crashing.ts";
 import { type CrashWorld, crashWorld } from "./crash-world.ts";
 import type { WorkCycle } from "./work-cycles.ts";
 

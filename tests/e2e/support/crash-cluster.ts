@@ -11,7 +11,7 @@ import { adminToken, realEnv, serveForTest } from "../../../packages/apiserver/s
 import { createDiskCloud } from "../../../packages/reference-driver/src/disk-cloud/index.ts";
 import { createReferenceDriver } from "../../../packages/reference-driver/src/driver/index.ts";
 import type { CycleWorld } from "../../components/sidecars/work-cycles.ts";
-import type { Surroundings } from "./mortal-sidecar-program.ts";
+import type { Surroundings } from "./mortal-program.ts";
 
 /** The world of a cycle, with what a process needs to find it. */
 export interface CrashCluster extends CycleWorld {

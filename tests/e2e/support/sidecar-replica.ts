@@ -15,7 +15,7 @@ import {
   type Socket,
 } from "node:net";
 import { systemClock } from "@longshore/runtime";
-import type { Surroundings } from "./mortal-sidecar-program.ts";
+import type { Surroundings } from "./mortal-program.ts";
 import { longshoreCommand } from "./test-cluster.ts";
 
 /** A request that reached the API server. */

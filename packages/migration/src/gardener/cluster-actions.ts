@@ -2,6 +2,7 @@
 import {
   type Actions,
   type EventRecorder,
+  isConflict,
   type KubeClient,
   type KubeEnv,
   type KubeObject,
@@ -11,6 +12,7 @@ import {
   settled,
   TerminalError,
 } from "@longshore/kube";
+import { errorChain } from "@longshore/runtime";
 import {
   annotationKeyControllerFinished,
   annotationKeyNeedsComplete,
@@ -37,6 +39,8 @@ const namesMax = 5;
 /** The actions. */
 export function clusterActions(env: ClusterActionsEnv): Actions<ClusterObservation, ClusterStep> {
   const { kube, events, logger } = env;
+  const setAnnotations = (cluster: Stored<Cluster>, keys: readonly string[], signal: AbortSignal) =>
+    reported(env, cluster, "ClusterNotAnnotated", signal, () => annotate(kube, cluster, keys, signal));
   return {
     settle: () => settled,
     refuse({ message }, { cluster }) {
@@ -52,7 +56,7 @@ export function clusterActions(env: ClusterActionsEnv): Actions<ClusterObservati
       return { observed: { ...observed, hasControlPlane: found !== undefined } };
     },
     async markNew(_, { cluster }, { signal }) {
-      await annotate(kube, cluster, [annotationKeyNeedsComplete, annotationKeyControllerFinished], signal);
+      await setAnnotations(cluster, [annotationKeyNeedsComplete, annotationKeyControllerFinished], signal);
       return settled;
     },
     async listNodes(_, observed, { signal }) {
@@ -87,16 +91,18 @@ export function clusterActions(env: ClusterActionsEnv): Actions<ClusterObservati
       return { observed: { ...observed, classes } };
     },
     async markNeedsComplete(_, observed, { signal }) {
-      const cluster = await annotate(kube, observed.cluster, [annotationKeyNeedsComplete], signal);
+      const cluster = await setAnnotations(observed.cluster, [annotationKeyNeedsComplete], signal);
       return { observed: { ...observed, cluster } };
     },
     async wakeDeployment({ name }, observed, { signal }) {
       const ref = { namespace: observed.cluster.metadata.name, name };
-      await kube.patch(resources.deployments, ref, { type: "strategic", body: {} }, { signal });
+      await reported(env, observed.cluster, "ControlPlaneNotPatched", signal, () =>
+        kube.patch(resources.deployments, ref, { type: "strategic", body: {} }, { signal }),
+      );
       return { observed: { ...observed, woken: [...(observed.woken ?? []), name] } };
     },
     async markFinished(_, { cluster }, { signal }) {
-      const stored = await annotate(kube, cluster, [annotationKeyControllerFinished], signal);
+      const stored = await setAnnotations(cluster, [annotationKeyControllerFinished], signal);
       events.event(stored, "Normal", "CSIMigrationFinished", "the migration to CSI is complete");
       return settled;
     },
@@ -115,17 +121,40 @@ function annotate(
   return kube.update(clusters, { ...cluster, metadata: { ...cluster.metadata, annotations } }, { signal });
 }
 
-async function ofShoot<T>(
-  { newClientForShoot }: ClusterActionsEnv,
+function ofShoot<T>(
+  env: ClusterActionsEnv,
   { cluster }: ClusterObservation,
   signal: AbortSignal,
   use: (shoot: KubeClient) => Promise<T>,
 ): Promise<T> {
-  const shoot = await newClientForShoot(cluster.metadata.name, signal);
+  return reported(env, cluster, "ShootNotReached", signal, async () => {
+    const shoot = await env.newClientForShoot(cluster.metadata.name, signal);
+    try {
+      return await use(shoot);
+    } finally {
+      await shoot.close();
+    }
+  });
+}
+
+/**
+ * A failure is an event of the Cluster, too, since its operators do not read this log: a webhook that is down, a Deployment or a
+ * kubeconfig that is missing. A conflict is none: fresh state follows at once.
+ */
+async function reported<T>(
+  { events }: ClusterActionsEnv,
+  cluster: Stored<Cluster>,
+  reason: string,
+  signal: AbortSignal,
+  act: () => Promise<T>,
+): Promise<T> {
   try {
-    return await use(shoot);
-  } finally {
-    await shoot.close();
+    return await act();
+  } catch (error) {
+    if (!signal.aborted && !isConflict(error)) {
+      events.event(cluster, "Warning", reason, `${errorChain(error)}: it is tried again`);
+    }
+    throw error;
   }
 }
 

@@ -94,7 +94,7 @@ export function decodeShoot(cluster: Cluster): Shoot {
     annotations: texts(metadata.annotations, `${path}.metadata.annotations`),
     providerType: requiredText(provider.type, `${path}.spec.provider.type`),
     kubernetesVersion: requiredText(kubernetes.version, `${path}.spec.kubernetes.version`),
-    isHibernated: hibernation?.enabled === true,
+    isHibernated: optionalFlag(hibernation?.enabled, `${path}.spec.hibernation.enabled`) ?? false,
     lastOperationState: optionalText(last?.state, `${path}.status.lastOperation.state`),
     workers: workersOf(provider.workers, `${path}.spec.provider.workers`),
   };
@@ -124,6 +124,12 @@ function objectAt(value: unknown, path: string): Members | undefined {
 function optionalText(value: unknown, path: string): string | undefined {
   if (value === undefined || value === null || value === "") return undefined;
   if (typeof value !== "string") throw new ShootError(`${path} must be a string`);
+  return value;
+}
+
+function optionalFlag(value: unknown, path: string): boolean | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value !== "boolean") throw new ShootError(`${path} must be true or false`);
   return value;
 }
 

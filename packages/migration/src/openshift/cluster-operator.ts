@@ -4,7 +4,13 @@
  */
 import { apiTime, type KubeObject, type Resource } from "@longshore/kube";
 import { emptySelection, type FeatureSelection, featureGateObjects, singletonName } from "./feature-gate.ts";
-import { kubeletConfigs, machineConfigPools, operandKinds } from "./operands.ts";
+import {
+  kubeletConfigs,
+  machineConfigPools,
+  type OperandKind,
+  operandKinds,
+  type RevisedGates,
+} from "./operands.ts";
 import { kubeletConfigName } from "./render-gates.ts";
 
 /** Name of the operator's ClusterOperator. */
@@ -30,8 +36,14 @@ export interface RelatedObject {
 export interface OperatorStatus {
   readonly conditions?: readonly OperatorCondition[];
   readonly relatedObjects?: readonly RelatedObject[];
-  readonly extension?: { readonly admitted?: FeatureSelection } | null;
+  readonly extension?: {
+    readonly admitted?: FeatureSelection;
+    readonly revised?: RevisedGatesOf | null;
+  } | null;
 }
+
+/** What the latest revision of each component has. */
+export type RevisedGatesOf = Readonly<Partial<Record<OperandKind["component"], RevisedGates>>>;
 
 /** `config.openshift.io/v1` ClusterOperator. */
 export interface ClusterOperator extends KubeObject {
@@ -60,6 +72,11 @@ export const relatedObjects: readonly RelatedObject[] = [
 export function recordedSelection({ status }: ClusterOperator): FeatureSelection | undefined {
   const admitted = status?.extension?.admitted;
   return admitted == null ? undefined : { ...emptySelection, ...admitted };
+}
+
+/** What the latest revisions have by the record. */
+export function recordedRevisions({ status }: ClusterOperator): RevisedGatesOf {
+  return status?.extension?.revised ?? {};
 }
 
 /** A condition without its time. */

@@ -6,7 +6,8 @@ import type { FeatureSelection } from "./feature-gate.ts";
 /** What the conditions follow from. */
 export interface ConditionFacts {
   readonly admission: Admission;
-  readonly inForce: FeatureSelection;
+  /** Undefined: it is not known, and stays as it is rendered. */
+  readonly inForce: FeatureSelection | undefined;
   readonly wanted: FeatureSelection;
   /** Components that are to be given gates and have no object. */
   readonly missingOperands: readonly string[];
@@ -19,8 +20,13 @@ export interface ConditionFacts {
 /** The states, in a fixed order. */
 export function conditionStates(facts: ConditionFacts): readonly ConditionState[] {
   const { inForce, wanted } = facts;
-  const final = [inForce, wanted].find(({ featureSet }) => isFinal(featureSet));
-  const inForceText = inForce.featureSet === "" ? "the gates of the release" : inForce.featureSet;
+  const final = [inForce, wanted].find((one) => one !== undefined && isFinal(one.featureSet));
+  const inForceText =
+    inForce === undefined
+      ? "what is rendered"
+      : inForce.featureSet === ""
+        ? "the gates of the release"
+        : inForce.featureSet;
   return [
     { type: "Available", status: "True", reason: "AsExpected", message: `in force: ${inForceText}` },
     stateOf("Degraded", degradation(facts)),

@@ -5,7 +5,7 @@
  *                        (when it matters)                                                                  ─► settle, wait
  *
  * Invariants
- *  - A set is recorded before anything of it is rendered, so each crash leaves a state from which the same set goes on.
+ *  - A set is recorded before anything of it is rendered, and with it what the latest revisions have; so each crash leaves a state from which the same set goes on.
  *  - What is rendered is always the set in force: a set that is refused or waits changes no gate.
  */
 import { isDeepStrictEqual } from "node:util";
@@ -14,6 +14,8 @@ import { type Admission, admitSelection, type TransitionFacts } from "./admit-se
 import {
   type ClusterOperator,
   type ConditionState,
+  type RevisedGatesOf,
+  recordedRevisions,
   recordedSelection,
   relatedObjects,
 } from "./cluster-operator.ts";
@@ -23,22 +25,27 @@ import {
   type FeatureGate,
   type FeatureSelection,
   isSameSelection,
+  malformedField,
   selectionOf,
 } from "./feature-gate.ts";
 import { type FeatureGateOptions, gatesOfSelection, isMigrationGate } from "./gates-of-selection.ts";
 import {
+  isOperandObserved,
   isOperandRolledOut,
   isPoolDegraded,
   isPoolRolledOut,
   type KubeletConfig,
+  latestRevision,
   type MachineConfigPool,
   type Operand,
   type OperandKind,
   operandKinds,
+  type RevisedGates,
 } from "./operands.ts";
 import {
   isOwnKubeletConfig,
   type KubeletChange,
+  renderedGates,
   renderedMigrationGates,
   renderKubelet,
   renderOperand,
@@ -64,8 +71,8 @@ export type FeatureGateStep =
   | { readonly step: "waitForNodes" }
   | { readonly step: "createOperator" }
   | { readonly step: "listMigratedNodes" }
-  /** This selection is in force from now on. */
-  | { readonly step: "record"; readonly selection: FeatureSelection }
+  /** This selection is in force from now on; `revised`: what the latest revisions have. */
+  | { readonly step: "record"; readonly selection: FeatureSelection; readonly revised: RevisedGatesOf }
   | { readonly step: "renderOperand"; readonly kind: OperandKind; readonly object: Stored<Operand> }
   | { readonly step: "createKubeletConfig"; readonly object: KubeletConfig }
   | { readonly step: "updateKubeletConfig"; readonly object: Stored<KubeletConfig> }
@@ -81,16 +88,26 @@ export type FeatureGateStep =
 export function decideFeatureGateStep(observed: FeatureGateObservation): FeatureGateStep {
   const { clusterOperator, options } = observed;
   if (clusterOperator === undefined) return { step: "createOperator" };
-  const wanted = selectionOf(observed.featureGate);
   const recorded = recordedSelection(clusterOperator);
   const before = recorded ?? selectionWithoutRecord(observed);
+  const malformed = malformedField(observed.featureGate);
+  const wanted = malformed === undefined ? selectionOf(observed.featureGate) : before;
   // Without a record and in any order the set is taken as it is: only its own faults count.
   const from = recorded === undefined && options.order === "any" ? wanted : before;
-  const admission = admitSelection(from, wanted, transitionFacts(observed), options);
+  const admission: Admission =
+    malformed === undefined
+      ? admitSelection(from, wanted, transitionFacts(observed), options)
+      : { verdict: "refused", reason: "InvalidFeatureGate", message: malformed };
   if (admission.verdict === "asksNodes") return { step: "listMigratedNodes" };
+  // Without a record it is not known what is in force: nothing is flipped for a set that is refused.
+  if (recorded === undefined && options.order === "any" && admission.verdict === "refused") {
+    return report(observed, clusterOperator, { admission, inForce: undefined, wanted }) ?? { step: "settle" };
+  }
   const inForce = admission.verdict === "admitted" ? wanted : before;
-  if (recorded === undefined || !isSameSelection(recorded, inForce)) {
-    return { step: "record", selection: inForce };
+  const revised = revisions(observed, inForce);
+  const isRecorded = recorded !== undefined && isSameSelection(recorded, inForce);
+  if (!isRecorded || !isDeepStrictEqual(revised, recordedRevisions(clusterOperator))) {
+    return { step: "record", selection: inForce, revised };
   }
   return (
     renderControlPlane(observed, inForce) ??
@@ -121,12 +138,57 @@ function selectionWithoutRecord({
   return isOnControlPlane ? { ...emptySelection, featureSet: "CSIMigrationControlPlane" } : emptySelection;
 }
 
+/** What the latest revisions have, as it is to be on record before anything of the set is rendered. */
+function revisions(observed: FeatureGateObservation, inForce: FeatureSelection): RevisedGatesOf {
+  const recorded = observed.clusterOperator === undefined ? {} : recordedRevisions(observed.clusterOperator);
+  const { knownGates } = observed.options;
+  const values = gatesOfSelection(inForce, "control plane", observed.options);
+  const found = operandKinds.flatMap((kind) => {
+    const operand = observed.operands[kind.component];
+    const before = recorded[kind.component];
+    if (operand === undefined) return before === undefined ? [] : [[kind.component, before] as const];
+    const gates = renderedGates(operand, kind, knownGates);
+    // Nothing is about to change and nothing has: what is observed is revised.
+    const isChanged = renderOperand(operand, kind, values, knownGates) !== undefined;
+    if (before === undefined && !isChanged) return [];
+    return [[kind.component, revisedGates(operand, gates, before)] as const];
+  });
+  return Object.fromEntries(found);
+}
+
+/** What the latest revision of an operand with these gates has. */
+function revisedGates(
+  operand: Stored<Operand>,
+  gates: readonly string[],
+  before: RevisedGates | undefined,
+): RevisedGates {
+  const revision = latestRevision(operand);
+  if (before === undefined) return { revision, gates };
+  if (isDeepStrictEqual(before.gates, gates)) return before;
+  // A revision that is made before the gates are observed is made for another reason.
+  if (!isOperandObserved(operand)) return { ...before, revision };
+  return revision > before.revision ? { revision, gates } : before;
+}
+
+function isRolledOut(
+  { clusterOperator, options }: FeatureGateObservation,
+  kind: OperandKind,
+  operand: Stored<Operand>,
+): boolean {
+  const awaited = clusterOperator === undefined ? {} : recordedRevisions(clusterOperator);
+  return isOperandRolledOut(
+    operand,
+    renderedGates(operand, kind, options.knownGates),
+    awaited[kind.component],
+  );
+}
+
 function transitionFacts(observed: FeatureGateObservation): TransitionFacts {
   const { operands, kubeletConfig, pools, migratedNodes } = observed;
   return {
-    isControlPlaneRolledOut: operandKinds.every(({ component }) => {
-      const operand = operands[component];
-      return operand !== undefined && isOperandRolledOut(operand);
+    isControlPlaneRolledOut: operandKinds.every((kind) => {
+      const operand = operands[kind.component];
+      return operand !== undefined && isRolledOut(observed, kind, operand);
     }),
     arePoolsRolledOut: !isBeingDeleted(kubeletConfig) && pools.every(isPoolRolledOut),
     ...(migratedNodes === undefined ? {} : { migratedNodes }),
@@ -178,7 +240,8 @@ function renderKubelets(
 
 interface Judgement {
   readonly admission: Admission;
-  readonly inForce: FeatureSelection;
+  /** Undefined: it is not known, and stays as it is rendered. */
+  readonly inForce: FeatureSelection | undefined;
   readonly wanted: FeatureSelection;
 }
 
@@ -201,24 +264,25 @@ function report(
   return { step: "report", states, refusal: { reason, message } };
 }
 
-function rolloutFacts(observed: FeatureGateObservation, inForce: FeatureSelection) {
+function rolloutFacts(observed: FeatureGateObservation, inForce: FeatureSelection | undefined) {
   const { operands, pools, kubeletConfig, options } = observed;
-  const controlPlaneGates = Object.keys(gatesOfSelection(inForce, "control plane", options));
+  const given = inForce ?? emptySelection;
+  const controlPlaneGates = Object.keys(gatesOfSelection(given, "control plane", options));
   const isForeign = kubeletConfig !== undefined && !isOwnKubeletConfig(kubeletConfig);
   return {
     missingOperands:
       controlPlaneGates.length === 0
         ? []
         : operandKinds.map(({ component }) => component).filter((one) => operands[one] === undefined),
-    isKubeletConfigForeign: isForeign && kubeletChange(observed, inForce).change === "foreign",
+    isKubeletConfigForeign: isForeign && kubeletChange(observed, given).change === "foreign",
     degradedPools: pools.filter(isPoolDegraded).map(({ metadata }) => metadata.name),
     rollingOut: [
       ...operandKinds
-        .map(({ component }) => component)
-        .filter((one) => {
-          const operand = operands[one];
-          return operand !== undefined && !isOperandRolledOut(operand);
-        }),
+        .filter((kind) => {
+          const operand = operands[kind.component];
+          return operand !== undefined && !isRolledOut(observed, kind, operand);
+        })
+        .map(({ component }) => component),
       ...pools.filter((pool) => !isPoolRolledOut(pool)).map(({ metadata }) => `pool ${metadata.name}`),
     ],
   };

@@ -3,12 +3,14 @@ import {
   type Actions,
   type EventRecorder,
   involvedObject,
+  isConflict,
   type KubeEnv,
   observeAgain,
   resources,
   type Stored,
   settled,
 } from "@longshore/kube";
+import { errorChain } from "@longshore/runtime";
 import { migratedPluginsOf } from "../crossing/node-state.ts";
 import {
   type ClusterOperator,
@@ -48,28 +50,34 @@ export function featureGateActions(
     async listMigratedNodes(_, observed, { signal }) {
       return { observed: { ...observed, migratedNodes: await migratedNodes(env, signal) } };
     },
-    async record({ selection }, observed, { signal }) {
+    async record({ selection, revised }, observed, { signal }) {
       const present = operatorOf(observed);
-      const extension = { ...present.status?.extension, admitted: selection };
+      const extension = { ...present.status?.extension, admitted: selection, revised };
       const stored = { ...present, status: { ...present.status, extension } };
       const clusterOperator = await kube.updateStatus(clusterOperators, stored, { signal });
       logger.info("feature set in force", { featureSet: selection.featureSet });
       return { observed: { ...observed, clusterOperator } };
     },
     async renderOperand({ kind: { component, resource }, object }, observed, { signal }) {
-      const operand = await kube.update(resource, object, { signal });
+      const operand = await reported(env, observed, signal, () => kube.update(resource, object, { signal }));
       return { observed: { ...observed, operands: { ...observed.operands, [component]: operand } } };
     },
     async createKubeletConfig({ object }, observed, { signal }) {
-      const kubeletConfig = await kube.create(kubeletConfigs, object, { signal });
+      const kubeletConfig = await reported(env, observed, signal, () =>
+        kube.create(kubeletConfigs, object, { signal }),
+      );
       return { observed: { ...observed, kubeletConfig } };
     },
     async updateKubeletConfig({ object }, observed, { signal }) {
-      const kubeletConfig = await kube.update(kubeletConfigs, object, { signal });
+      const kubeletConfig = await reported(env, observed, signal, () =>
+        kube.update(kubeletConfigs, object, { signal }),
+      );
       return { observed: { ...observed, kubeletConfig } };
     },
-    async deleteKubeletConfig({ uid }, _, { signal }) {
-      await kube.delete(kubeletConfigs, { name: kubeletConfigName }, { uid, signal });
+    async deleteKubeletConfig({ uid }, observed, { signal }) {
+      await reported(env, observed, signal, () =>
+        kube.delete(kubeletConfigs, { name: kubeletConfigName }, { uid, signal }),
+      );
       return observeAgain;
     },
     async report({ states, refusal }, observed, { signal }) {
@@ -78,12 +86,37 @@ export function featureGateActions(
       const status = { ...present.status, conditions, relatedObjects };
       const clusterOperator = await kube.updateStatus(clusterOperators, { ...present, status }, { signal });
       if (refusal !== undefined) {
-        const subject = observed.featureGate ?? { metadata: { name: singletonName } };
-        events.event(involvedObject(featureGateObjects, subject), "Warning", refusal.reason, refusal.message);
+        events.event(subjectOf(observed), "Warning", refusal.reason, refusal.message);
       }
       return { observed: { ...observed, clusterOperator } };
     },
   };
+}
+
+/** What the operator reports about. */
+function subjectOf({ featureGate }: FeatureGateObservation) {
+  return involvedObject(featureGateObjects, featureGate ?? { metadata: { name: singletonName } });
+}
+
+/**
+ * Gates that cannot be written, as while a webhook of the platform is down, are an event of the FeatureGate, too. A conflict is none:
+ * fresh state follows at once.
+ */
+async function reported<T>(
+  { events }: FeatureGateActionsEnv,
+  observed: FeatureGateObservation,
+  signal: AbortSignal,
+  write: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await write();
+  } catch (error) {
+    if (!signal.aborted && !isConflict(error)) {
+      const message = `${errorChain(error)}: it is tried again`;
+      events.event(subjectOf(observed), "Warning", "GatesNotRendered", message);
+    }
+    throw error;
+  }
 }
 
 /** The steps that need it come after `createOperator`. */

@@ -44,7 +44,31 @@ export interface FeatureSelection {
 /** The selection without any set. */
 export const emptySelection: FeatureSelection = { featureSet: "", enabled: [], disabled: [] };
 
-/** What a FeatureGate selects; without one it is the empty set (B6). */
+/**
+ * What is malformed in a FeatureGate, naming the field; undefined when nothing is. The definition that is shipped lets nothing of it
+ * through, another may.
+ */
+export function malformedField(featureGate: FeatureGate | undefined): string | undefined {
+  const spec: unknown = featureGate?.spec ?? {};
+  if (!isObject(spec)) return "spec must be an object";
+  const { featureSet = null, customNoUpgrade = null } = spec;
+  if (featureSet !== null && typeof featureSet !== "string") return "spec.featureSet must be a string";
+  if (featureSet !== "CustomNoUpgrade" || customNoUpgrade === null) return undefined;
+  if (!isObject(customNoUpgrade)) return "spec.customNoUpgrade must be an object";
+  for (const list of ["enabled", "disabled"]) {
+    const gates = customNoUpgrade[list] ?? [];
+    if (!Array.isArray(gates) || !gates.every((gate) => typeof gate === "string")) {
+      return `spec.customNoUpgrade.${list} must be a list of names of gates`;
+    }
+  }
+  return undefined;
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** What a FeatureGate selects that is not malformed; without one it is the empty set (B6). */
 export function selectionOf(featureGate: FeatureGate | undefined): FeatureSelection {
   const { featureSet, customNoUpgrade } = featureGate?.spec ?? {};
   if (featureSet !== "CustomNoUpgrade") return { ...emptySelection, featureSet: featureSet ?? "" };

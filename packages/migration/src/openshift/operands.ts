@@ -2,6 +2,7 @@
  * The objects from which OpenShift's operators configure what they run: one for each component of the control plane, and
  * KubeletConfigs with their pools of machines. Source: docs/behaviour/migration-controllers.md B6.
  */
+import { isDeepStrictEqual } from "node:util";
 import type { KubeObject, Resource, Stored } from "@longshore/kube";
 
 type Members = Readonly<Record<string, unknown>>;
@@ -51,11 +52,41 @@ export const operandKinds: readonly OperandKind[] = [
   },
 ];
 
-/** Whether all instances of an operand run with its present configuration. */
-export function isOperandRolledOut({ metadata, status = {} }: Stored<Operand>): boolean {
-  const { observedGeneration = -1, latestAvailableRevision, nodeStatuses = [] } = status;
+/**
+ * Which gates an operand's latest revision has. Its operator may observe new gates before it makes a revision of them: until then
+ * all nodes run with the latest revision, which has other gates than the operand.
+ */
+export interface RevisedGates {
+  /** The latest revision, when that was found out. */
+  readonly revision: number;
+  /** The operator's own entries, `GATE=true`. */
+  readonly gates: readonly string[];
+}
+
+/** The latest revision of an operand; 0 before it has one. */
+export function latestRevision({ status }: Operand): number {
+  return status?.latestAvailableRevision ?? 0;
+}
+
+/** Whether the operand's operator has seen its present configuration. */
+export function isOperandObserved({ metadata, status }: Stored<Operand>): boolean {
+  return (status?.observedGeneration ?? -1) >= (metadata.generation ?? 0);
+}
+
+/**
+ * Whether all instances of an operand run with its present configuration: its operator has observed it, the latest revision has the
+ * present `gates`, and each node has that revision. Without `revised`, what is observed counts as revised.
+ */
+export function isOperandRolledOut(
+  operand: Stored<Operand>,
+  gates: readonly string[],
+  revised: RevisedGates | undefined,
+): boolean {
+  const { latestAvailableRevision, nodeStatuses = [] } = operand.status ?? {};
   return (
-    observedGeneration >= (metadata.generation ?? 0) &&
+    isOperandObserved(operand) &&
+    (revised === undefined || isDeepStrictEqual(gates, revised.gates)) &&
+    nodeStatuses.length > 0 &&
     nodeStatuses.every(({ currentRevision }) => currentRevision === latestAvailableRevision)
   );
 }

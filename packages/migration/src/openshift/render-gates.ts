@@ -33,6 +33,16 @@ export function renderOperand(
   };
 }
 
+/** The operator's own entries in an operand's observed configuration. */
+export function renderedGates(
+  operand: Operand,
+  { argumentsKey }: Pick<OperandKind, "argumentsKey">,
+  knownGates: KnownGates,
+): readonly string[] {
+  const flags = membersOf(membersOf(operand.spec?.observedConfig)[argumentsKey]);
+  return textsOf(flags[gatesKey]).filter((entry) => isOwn(gateOf(entry), knownGates));
+}
+
 /** The names of migration gates that are on in an operand's observed configuration. */
 export function renderedMigrationGates(
   operand: Operand | undefined,

@@ -1,5 +1,6 @@
 /** `longshore run migration-controller`: Gardener's CSI migration controller, its flags, and how it is put together. */
 import { migrationControllerLease } from "@longshore/deployment";
+import type { AddArgs } from "@longshore/migration/gardener";
 import type { Command } from "commander";
 import { addFlagCommand, type ReadFlags } from "../sidecars/add-flag-command.ts";
 import {
@@ -60,15 +61,30 @@ async function startFromFlags(
   { values }: ReadFlags<typeof migrationControllerFlags>,
 ): Promise<Started> {
   const { addCSIMigrationController } = await import("@longshore/migration/gardener");
-  const args = {
-    type: required("provider-type", values["provider-type"]),
-    csiMigrationKubernetesVersion: await aVersion(values["csi-migration-kubernetes-version"]),
-    storageClassNameToLegacyProvisioner: values["legacy-storage-classes"],
-    controllerOptions: { workers: values["worker-threads"], resyncMs: values["resync-period"] },
-  };
+  const args = await controllerArgs(values);
   return startElected(shell, values, {
     name: "migration-controller",
     lease: migrationControllerLease(args.type),
     start: (env) => addCSIMigrationController(env, args),
   });
+}
+
+type Values = ReadFlags<typeof migrationControllerFlags>["values"];
+type ArgumentValues = Pick<
+  Values,
+  | "provider-type"
+  | "csi-migration-kubernetes-version"
+  | "legacy-storage-classes"
+  | "worker-threads"
+  | "resync-period"
+>;
+
+/** What the flags say. @throws UsageError naming the flag */
+export async function controllerArgs(values: ArgumentValues): Promise<AddArgs> {
+  return {
+    type: required("provider-type", values["provider-type"]),
+    csiMigrationKubernetesVersion: await aVersion(values["csi-migration-kubernetes-version"]),
+    storageClassNameToLegacyProvisioner: values["legacy-storage-classes"],
+    controllerOptions: { workers: values["worker-threads"], resyncMs: values["resync-period"] },
+  };
 }

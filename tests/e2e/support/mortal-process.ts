@@ -1,24 +1,24 @@
-/** Processes with a sidecar in them that can be killed at any point, from bundles of the sources. */
+/** Processes with a component in them that can be killed at any point, from bundles of the sources. */
 import { type ChildProcess, fork } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { NthCall, Side } from "@longshore/testing/kube";
 import { build } from "esbuild";
-import type { NthCall, Side } from "../../../packages/sidecars/src/testing/crashing.ts";
-import type { Answer, Order, Surroundings } from "./mortal-sidecar-program.ts";
+import type { Answer, MigrationSurroundings, Order, Surroundings } from "./mortal-program.ts";
 
-const program = fileURLToPath(new URL("./mortal-sidecar-program.ts", import.meta.url));
+const program = fileURLToPath(new URL("./mortal-program.ts", import.meta.url));
+const cache = fileURLToPath(new URL("../../../node_modules/.cache/", import.meta.url));
 const tsconfig = fileURLToPath(new URL("../../../tsconfig.tests.json", import.meta.url));
 /** Modules in CommonJS form can be loaded from a bundle in ESM form only with this. */
 const requireForBundle =
   'import { createRequire as requireOf } from "node:module"; const require = requireOf(import.meta.url);';
 
 /** Makes processes; a spare one is always warm. */
-export class MortalSidecars {
+export class MortalProcesses {
   readonly #directory: string;
   readonly #children = new Set<ChildProcess>();
-  #spare: Promise<MortalSidecar>;
+  #spare: Promise<MortalProcess>;
 
   private constructor(directory: string) {
     this.#directory = directory;
@@ -26,8 +26,10 @@ export class MortalSidecars {
   }
 
   /** Bundles the program. */
-  static async prepare(): Promise<MortalSidecars> {
-    const directory = await mkdtemp(join(tmpdir(), "ls-mortal-"));
+  static async prepare(): Promise<MortalProcesses> {
+    // Below the repository: the bundle finds libraries there that are loaded when they are needed.
+    await mkdir(cache, { recursive: true });
+    const directory = await mkdtemp(join(cache, "ls-mortal-"));
     await build({
       entryPoints: [program],
       outfile: join(directory, "program.mjs"),
@@ -37,11 +39,11 @@ export class MortalSidecars {
       tsconfig,
       banner: { js: requireForBundle },
     });
-    return new MortalSidecars(directory);
+    return new MortalProcesses(directory);
   }
 
   /** A process that waits for its first life. */
-  take(): Promise<MortalSidecar> {
+  take(): Promise<MortalProcess> {
     const next = this.#spare;
     this.#spare = this.#spawn();
     return next;
@@ -54,20 +56,20 @@ export class MortalSidecars {
     await rm(this.#directory, { recursive: true, force: true });
   }
 
-  async #spawn(): Promise<MortalSidecar> {
+  async #spawn(): Promise<MortalProcess> {
     const child = fork(join(this.#directory, "program.mjs"), {
       stdio: ["ignore", "inherit", "inherit", "ipc"],
     });
     this.#children.add(child);
     child.on("exit", () => this.#children.delete(child));
-    const sidecar = new MortalSidecar(child);
-    await sidecar.answered("ready");
-    return sidecar;
+    const process = new MortalProcess(child);
+    await process.answered("ready");
+    return process;
   }
 }
 
 /** One process, which lives one life after the other until one is ended by force. */
-export class MortalSidecar {
+export class MortalProcess {
   readonly #child: ChildProcess;
   /** Resolves with the signal that ended the process. */
   readonly killed: Promise<NodeJS.Signals | null>;
@@ -83,7 +85,11 @@ export class MortalSidecar {
   }
 
   /** Begins a life, which ends at that call if one is given. */
-  async live(surroundings: Surroundings, diesAt?: NthCall, side?: Side): Promise<void> {
+  async live(
+    surroundings: Surroundings | MigrationSurroundings,
+    diesAt?: NthCall,
+    side?: Side,
+  ): Promise<void> {
     const point = diesAt === undefined ? {} : { diesAt, ...(side === undefined ? {} : { side }) };
     this.#send({ kind: "live", ...surroundings, ...point });
     // It may die before it can say so.

@@ -1,9 +1,10 @@
 /**
- * A controller sidecar in a process of its own, which kills itself (`kill -9`) at a given point. Its parent sends the
+ * A controller in a process of its own, which kills itself (`kill -9`) at a given point. Its parent sends the
  * orders over their channel: where everything is, then to live, then to end; between lives it only waits.
  */
 import { grpcConnector } from "@longshore/csi";
 import { createHttpClient, fixedCredential } from "@longshore/kube";
+import { newClientForShoot } from "@longshore/migration/gardener";
 import {
   type Component,
   createLogger,
@@ -19,22 +20,37 @@ import {
   startResizer,
   startSnapshotter,
 } from "@longshore/sidecars";
-import { Life, mortal, type NthCall, type Side } from "../../../packages/sidecars/src/testing/crashing.ts";
+import { Life, type NthCall, type Side } from "@longshore/testing/kube";
+import { mortal } from "../../../packages/sidecars/src/testing/crashing.ts";
+import type { MigrationCycleName } from "../../components/migration/crash-cycles.ts";
+import { type MigrationSeams, startMigration } from "../../components/migration/start-migration.ts";
 import type { CycleName } from "../../components/sidecars/work-cycles.ts";
 
-/** Where a sidecar finds its world. */
-export interface Surroundings {
-  readonly sidecar: CycleName;
+/** Where a component finds its API server. */
+interface Server {
   readonly server: string;
   readonly ca: string;
   readonly token: string;
+}
+
+/** Where a sidecar finds its world. */
+export interface Surroundings extends Server {
+  readonly sidecar: CycleName;
   /** The driver's. */
   readonly socket: string;
 }
 
+/** Where a distribution's controller finds its world. */
+export interface MigrationSurroundings extends Server {
+  readonly migration: MigrationCycleName;
+}
+
 /** What the parent says. */
 export type Order =
-  | ({ readonly kind: "live"; readonly diesAt?: NthCall; readonly side?: Side } & Surroundings)
+  | ({ readonly kind: "live"; readonly diesAt?: NthCall; readonly side?: Side } & (
+      | Surroundings
+      | MigrationSurroundings
+    ))
   | { readonly kind: "end" };
 
 /** What the process answers: it listens; it has begun; it has ended a life, of these calls. */
@@ -62,11 +78,21 @@ function begin(order: Extract<Order, { readonly kind: "live" }>): void {
   };
   const credentials = fixedCredential({ authorization: `Bearer ${order.token}` });
   const kube = createHttpClient(runtime, { server: order.server, ca: order.ca, credentials });
-  const csi = grpcConnector(runtime).connect(order.socket);
   const own = order.diesAt === undefined ? new Life() : new Life(order.diesAt, order.side);
   void own.death.then(() => process.kill(process.pid, "SIGKILL"));
-  const sidecar = start[order.sidecar](mortal({ ...runtime, kube, csi }, own));
   life = own;
+  if ("migration" in order) {
+    const shootClients: MigrationSeams["shootClients"] = (seed) =>
+      newClientForShoot({ ...runtime, kube: seed });
+    const controller = startMigration(order.migration, { env: runtime, kube, shootClients }, own);
+    end = async () => {
+      await controller.stop();
+      await kube.close();
+    };
+    return;
+  }
+  const csi = grpcConnector(runtime).connect(order.socket);
+  const sidecar = start[order.sidecar](mortal({ ...runtime, kube, csi }, own));
   end = async () => {
     await sidecar.stop();
     csi.close();
