@@ -47,8 +47,11 @@ export {
 export { ClusterDirectoryError, readClusterConfig } from "./layout/files.ts";
 export {
   type ClusterPlugin,
+  classNameOf,
+  clusterPlugin,
   clusterPlugins,
   everyPlugin,
+  inTreeHandle,
   type PluginName,
   pluginsNamed,
 } from "./layout/plugins.ts";

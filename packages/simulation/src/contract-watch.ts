@@ -1,18 +1,24 @@
 /**
- * The contract (C1 to C5), checked at every step of a simulation against the simulated state itself: the disk
+ * The contract (C1 to C6), checked at every step of a simulation against the simulated state itself: the disk
  * cloud, the nodes' mounts and the API's objects, never against what a component believes.
  */
 import type { CSINode, PersistentVolume, Stored } from "@longshore/kube";
+import { inTreeHandle } from "@longshore/local";
 import type { Mount } from "@longshore/runtime";
-import { migratedPluginsAnnotation } from "@longshore/storage";
+import { migratedPluginsOf } from "@longshore/storage";
 
 /** A call to the disk cloud about an attachment. */
 export interface AttachmentCall {
   readonly op: "attach" | "detach";
-  readonly path: "in-tree" | "csi";
+  readonly path: VolumePath;
+  /** The in-tree plugin of the disk, e.g. `kubernetes.io/aws-ebs`. */
+  readonly plugin: string;
   readonly diskId: string;
   readonly nodeName: string;
 }
+
+/** Whose code acts on a volume. */
+export type VolumePath = "in-tree" | "csi";
 
 /** What the checks look at. */
 export interface WorldView {
@@ -29,15 +35,19 @@ export interface WorldView {
   readonly disks: ReadonlySet<string>;
 }
 
-const plugin = "kubernetes.io/aws-ebs";
+/** Who attached a disk, and of which plugin it is. */
+export interface Attacher {
+  readonly path: VolumePath;
+  readonly plugin: string;
+}
 
 /** Follows the simulated state and collects what breaks the contract. */
 export class ContractWatch {
   readonly violations: string[] = [];
   /** Who attached what: `disk@node` → path. */
-  readonly #attachedBy = new Map<string, "in-tree" | "csi">();
+  readonly #attachedBy = new Map<string, Attacher>();
   /** Who last asked for what of a disk on a node: a call may take effect and its answer never be seen. */
-  readonly #asked = new Map<string, "in-tree" | "csi">();
+  readonly #asked = new Map<string, Attacher>();
   readonly #onChange: (call: AttachmentCall) => void;
   readonly #onViolation: (violation: string) => void;
 
@@ -53,7 +63,7 @@ export class ContractWatch {
     this.#onViolation = onViolation;
   }
 
-  report(rule: "C1" | "C2" | "C3" | "C4" | "C5" | "C8", what: string): void {
+  report(rule: "C1" | "C2" | "C3" | "C4" | "C5" | "C6" | "C8", what: string): void {
     const text = `${rule}: ${what}`;
     // The state is checked at every step: what stays broken is one violation, not one for each step.
     if (this.violations.includes(text)) return;
@@ -63,7 +73,13 @@ export class ContractWatch {
 
   /** Must be called for every such call right before it takes effect. */
   asked(call: AttachmentCall): void {
-    this.#asked.set(`${call.op} ${call.diskId}@${call.nodeName}`, call.path);
+    const { op, path, plugin, diskId, nodeName } = call;
+    this.#asked.set(`${op} ${diskId}@${nodeName}`, { path, plugin });
+  }
+
+  /** Who attached the disk to the node; undefined where it is not attached. */
+  attacherOf(diskId: string, nodeName: string): Attacher | undefined {
+    return this.#attachedBy.get(`${diskId}@${nodeName}`);
   }
 
   /** Must be called for every attach that was answered with success. */
@@ -71,7 +87,7 @@ export class ContractWatch {
     // Notes the attachment if it is new, so that `by` is the path that attached it first.
     this.check(world);
     const key = `${call.diskId}@${call.nodeName}`;
-    const by = this.#attachedBy.get(key);
+    const by = this.#attachedBy.get(key)?.path;
     if (by !== undefined && by !== call.path) {
       this.report("C1", `${key} is attached by ${by} and was attached again by ${call.path}`);
     }
@@ -83,18 +99,18 @@ export class ContractWatch {
     for (const [key, by] of this.#attachedBy) {
       if (now.has(key)) continue;
       this.#attachedBy.delete(key);
-      const path = this.#asked.get(`detach ${key}`) ?? by;
-      this.#onChange({ op: "detach", path, ...parsed(key) });
-      if (path !== by) this.report("C1", `${key} was attached by ${by} and detached by ${path}`);
+      const { path, plugin } = this.#asked.get(`detach ${key}`) ?? by;
+      this.#onChange({ op: "detach", path, plugin, ...parsed(key) });
+      if (path !== by.path) this.report("C1", `${key} was attached by ${by.path} and detached by ${path}`);
     }
     for (const [key, { nodeName }] of now) {
       if (this.#attachedBy.has(key)) continue;
-      const path = this.#asked.get(`attach ${key}`);
-      if (path === undefined) continue;
-      this.#attachedBy.set(key, path);
-      this.#onChange({ op: "attach", path, ...parsed(key) });
-      const csiNode = world.csiNodes.find((c) => c.metadata.name === nodeName);
-      if (path === "in-tree" && isListed(csiNode)) {
+      const by = this.#asked.get(`attach ${key}`);
+      if (by === undefined) continue;
+      const { path, plugin } = by;
+      this.#attachedBy.set(key, by);
+      this.#onChange({ op: "attach", path, plugin, ...parsed(key) });
+      if (path === "in-tree" && isListed(world, nodeName, plugin)) {
         this.report("C5", `the in-tree code attached ${key}, whose node lists ${plugin} as migrated`);
       }
     }
@@ -114,16 +130,15 @@ export class ContractWatch {
       const by = this.#attachedBy.get(`${diskId}@${nodeName}`);
       for (const mount of world.mounts.get(nodeName) ?? []) {
         if (mount.source !== devicePath) continue;
-        const path =
-          mount.target.includes("/plugins/kubernetes.io/csi/") || mount.target.includes("kubernetes.io~csi")
-            ? "csi"
-            : "in-tree";
-        if (by !== undefined && by !== path) {
-          this.report("C1", `${diskId}@${nodeName} was attached by ${by} and is mounted by ${path}`);
+        const path = pathOfMount(mount);
+        if (by !== undefined && by.path !== path) {
+          this.report("C1", `${diskId}@${nodeName} was attached by ${by.path} and is mounted by ${path}`);
         }
-        const csiNode = world.csiNodes.find((c) => c.metadata.name === nodeName);
-        if (path === "in-tree" && isListed(csiNode)) {
-          this.report("C5", `${diskId} is mounted in-tree on ${nodeName}, which lists ${plugin} as migrated`);
+        if (by !== undefined && path === "in-tree" && isListed(world, nodeName, by.plugin)) {
+          this.report(
+            "C5",
+            `${diskId} is mounted in-tree on ${nodeName}, which lists ${by.plugin} as migrated`,
+          );
         }
       }
     }
@@ -158,11 +173,11 @@ export class ContractWatch {
   /** No disk of a bound volume is ever deleted. */
   #noLostDisk(world: WorldView): void {
     for (const pv of world.volumes) {
-      const id = pv.spec?.awsElasticBlockStore?.volumeID.split("/").at(-1);
-      if (id === undefined || pv.status?.phase !== "Bound" || pv.metadata.deletionTimestamp !== undefined)
+      const handle = inTreeHandle(pv.spec);
+      if (handle === undefined || pv.status?.phase !== "Bound" || pv.metadata.deletionTimestamp !== undefined)
         continue;
-      if (!world.disks.has(id))
-        this.report("C3", `the disk ${id} of bound volume ${pv.metadata.name} is gone`);
+      if (diskOf(handle, world) === undefined)
+        this.report("C3", `the disk ${handle} of bound volume ${pv.metadata.name} is gone`);
     }
   }
 }
@@ -172,6 +187,22 @@ function parsed(key: string): { readonly diskId: string; readonly nodeName: stri
   return { diskId, nodeName };
 }
 
-function isListed(csiNode: CSINode | undefined): boolean {
-  return (csiNode?.metadata?.annotations?.[migratedPluginsAnnotation] ?? "").split(",").includes(plugin);
+function isListed(world: WorldView, nodeName: string, plugin: string): boolean {
+  return migratedPluginsOf(world.csiNodes.find((c) => c.metadata.name === nodeName)).has(plugin);
+}
+
+/** Whose code has made the mount: each has directories of its own (docs/behaviour/node-agent.md). */
+export function pathOfMount({ target }: Pick<Mount, "target">): VolumePath {
+  return target.includes("/plugins/kubernetes.io/csi/") || target.includes("kubernetes.io~csi")
+    ? "csi"
+    : "in-tree";
+}
+
+/**
+ * The disk that an in-tree volume names; undefined where there is none. One of the two may have more in front: a zone, a pool,
+ * an account (docs/behaviour/volume-plugins.md 8.3).
+ */
+export function diskOf(handle: string, { disks }: Pick<WorldView, "disks">): string | undefined {
+  const id = [handle, handle.split("/").at(-1) ?? ""].find((each) => disks.has(each));
+  return id ?? [...disks].find((each) => each.endsWith(`/${handle}`) || each.endsWith(`#${handle}`));
 }

@@ -3,4 +3,51 @@
 export { defaultFaultRates, type FaultRates } from "./faults.ts";
 export { type CloudFaultRates, defaultCloudFaultRates } from "./faulty-cloud.ts";
 export { type SimulationOptions, type SimulationResult, simulateCrossing } from "./simulate-crossing.ts";
+export {
+  combinationBreaks,
+  combinationCells,
+  combinationHead,
+  mayStall,
+  modeWords,
+  orderLines,
+  replayLines,
+  versionLines,
+} from "./skew/describe-skew.ts";
+export {
+  exploreSkew,
+  type SkewEdge,
+  type SkewGraph,
+  type SkewNode,
+  type SkewProgress,
+} from "./skew/explore-skew.ts";
+export type { Flip, GatePicture } from "./skew/flip.ts";
+export {
+  orderCount,
+  orderNumbered,
+  type ReplayedOrder,
+  type ReplayedStep,
+  replay,
+} from "./skew/replay-orders.ts";
+export {
+  type Direction,
+  type OrderCount,
+  ordersOf,
+  type SkewOrders,
+  type UnsafeGroup,
+} from "./skew/skew-orders.ts";
+export {
+  type Combination,
+  type CombinationOutcome,
+  combinationsOf,
+  playCombination,
+} from "./skew/skew-table.ts";
+export {
+  type DowngradeOrder,
+  playVersions,
+  type VersionOutcome,
+  type VersionStep,
+  type VersionStory,
+  versionStories,
+} from "./skew/skew-versions.ts";
+export type { SkewMode, SkewOptions, Stall } from "./skew/skew-world.ts";
 export { violationTrace } from "./violation-trace.ts";

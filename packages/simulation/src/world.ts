@@ -11,11 +11,12 @@ export function worldOf(cluster: InProcessCluster): WorldView {
   const disks = cluster.cloud.disks();
   return {
     attachments: disks.flatMap((disk) =>
-      disk.attachments.map(({ instanceId, devicePath }) => ({
-        diskId: disk.id,
-        nodeName: nodeOf(cluster.config, instanceId),
-        devicePath,
-      })),
+      disk.attachments.map(({ instanceId, devicePath }) => {
+        const nodeName = nodeOf(cluster.config, instanceId);
+        // Providers name a device by a link to it; mounts are of the device itself. It has none yet while it is being attached.
+        const device = devicePath === "" ? undefined : cluster.hostOf(nodeName).deviceAt(devicePath);
+        return { diskId: disk.id, nodeName, devicePath: device ?? devicePath };
+      }),
     ),
     mounts: new Map(cluster.config.nodes.map((n) => [n.name, cluster.hostOf(n.name).mountsBelow("/n")])),
     csiNodes: cluster.objects(resources.csiNodes),
@@ -25,10 +26,11 @@ export function worldOf(cluster: InProcessCluster): WorldView {
 }
 
 /** Says what a call of this caller to the disk cloud is about. */
-export function attachmentCalls(config: ClusterConfig, { path }: CloudCaller) {
+export function attachmentCalls(config: ClusterConfig, { path, provider = "aws-ebs" }: CloudCaller) {
   return (op: AttachmentCall["op"], diskId: string, instanceId: string): AttachmentCall => ({
     op,
     path,
+    plugin: `kubernetes.io/${provider}`,
     diskId,
     nodeName: nodeOf(config, instanceId),
   });

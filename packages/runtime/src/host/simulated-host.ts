@@ -441,6 +441,12 @@ export class SimulatedHost implements Host {
       });
   }
 
+  /** The device that a path leads to at this instant, for those who watch a simulation; undefined where there is none. */
+  deviceAt(path: string): string | undefined {
+    const node = this.#find("stat", path, true)?.node;
+    return node?.kind === "blockDevice" ? node.path : undefined;
+  }
+
   async attachLoop(backingFile: string): Promise<string> {
     if (this.#lostBefore("attachLoop", backingFile)) return never();
     const place = this.#existing("attachLoop", backingFile);
