@@ -18,7 +18,7 @@ export interface CollectOptions {
   readonly onProgress?: (text: string) => void;
 }
 
-type ListedKind = Pick<InventoryKind, "resource" | "essential">;
+type ListedKind = Pick<InventoryKind, "resource" | "essential" | "fieldSelector">;
 const secretsKind: ListedKind = { resource: resources.secrets, essential: false };
 
 /**
@@ -76,7 +76,7 @@ async function read(
 
 async function readPages(
   kube: KubeClient,
-  { resource }: ListedKind,
+  { resource, fieldSelector }: ListedKind,
   signal: AbortSignal,
   take: (object: KubeObject) => void,
 ): Promise<number> {
@@ -84,7 +84,10 @@ async function readPages(
   let count = 0;
   const metadataOnly = resource === resources.secrets;
   do {
-    const options = { signal, limit: pageSize, dropManagedFields: true, shareParts: true, metadataOnly };
+    const options = {
+      ...{ signal, limit: pageSize, dropManagedFields: true, shareParts: true, metadataOnly },
+      ...(fieldSelector === undefined ? {} : { fieldSelector }),
+    };
     try {
       const page = await kube.list(resource, next === undefined ? options : { ...options, continue: next });
       // Items of a list need not name their kind.

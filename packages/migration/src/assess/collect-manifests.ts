@@ -114,6 +114,17 @@ class ManifestReader implements PieceSink {
     this.#parsed(parse, line, (value) => this.#object(typedItem(value, this.#items)));
   }
 
+  jsonItem(text: string): boolean {
+    let value: unknown;
+    try {
+      value = JSON.parse(text);
+    } catch {
+      return false;
+    }
+    this.#object(typedItem(value, this.#items));
+    return true;
+  }
+
   listEnd(): void {
     this.#items = undefined;
   }

@@ -49,6 +49,7 @@ export class InventoryBuilder {
       objects = new Map();
       this.#objects.set(kind, objects);
     }
+    if (kind.isKept?.(object) === false) return;
     objects.set(keyOf(object), kind.keep(object) as Stored);
   }
 
@@ -85,6 +86,10 @@ export class InventoryBuilder {
       csiNodes: list("csiNodes"),
       csiDrivers: list("csiDrivers"),
       budgets: list("budgets"),
+      snapshots: list("snapshots"),
+      snapshotContents: list("snapshotContents"),
+      vsphereRegistrations: list("vsphereRegistrations"),
+      events: list("events"),
       secrets: this.#secrets,
       gaps: this.gaps,
       unread: this.unread,

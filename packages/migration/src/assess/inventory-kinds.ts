@@ -3,6 +3,7 @@
  * is kept, and which kinds a dump must have.
  */
 import { type KubeObject, type Resource, resources } from "@longshore/kube";
+import { snapshotResources } from "@longshore/storage";
 import { isObject, member } from "../convert/kube-object.ts";
 import { podHolderOf } from "../convert/pod-volumes.ts";
 import type { InventoryList } from "./inventory.ts";
@@ -17,6 +18,10 @@ export interface InventoryKind {
   readonly objects?: readonly string[];
   /** Fields that are lists where they are there. */
   readonly arrays?: readonly string[];
+  /** Only these objects are read, as a selector of fields of the API. */
+  readonly fieldSelector?: string;
+  /** False for an object that no rule looks at; default: all are kept. */
+  isKept?(object: KubeObject): boolean;
   /** The parts of an object that the rules look at; a large cluster has many more. */
   keep(object: KubeObject): KubeObject;
 }
@@ -35,13 +40,33 @@ function pick(value: unknown, ...names: readonly string[]): object {
 
 /** Annotations of pods are many and long, and no rule looks at them. */
 function keptPod(object: KubeObject): KubeObject {
-  const { annotations: _annotations, ...metadata } = keptMetadata(object);
+  const { name, namespace, labels, deletionTimestamp, ownerReferences } = object.metadata ?? {};
+  const spec = member(object, "spec");
+  const all = isObject(spec) && Array.isArray(spec.volumes) ? spec.volumes : [];
+  // Findings name the place of a volume where it is written down, which for a pod with a controller is elsewhere.
+  const isMade = ownerReferences?.some(({ controller }) => controller === true) === true;
+  const volumes = isMade ? all.filter(mayBeDisk) : all;
+  const isDriver = volumes.some(isPluginDirectory);
   return {
     kind: "Pod",
-    metadata,
-    spec: pick(member(object, "spec"), "nodeName", "volumes", "securityContext"),
-    status: pick(member(object, "status"), "phase"),
+    metadata: pick({ name, namespace, labels, deletionTimestamp, ownerReferences }, ...podMetadata),
+    spec: { ...pick(spec, "nodeName", "securityContext"), volumes },
+    status: pick(member(object, "status"), "phase", ...(isDriver ? ["conditions"] : [])),
   } as KubeObject;
+}
+
+const podMetadata = ["name", "namespace", "labels", "deletionTimestamp", "ownerReferences"];
+/** Volumes that have nothing to do with disks: most pods have some, and no rule looks at them. */
+const otherVolumes = ["configMap", "secret", "projected", "emptyDir", "downwardAPI"];
+
+function mayBeDisk(volume: unknown): boolean {
+  return isObject(volume) && !otherVolumes.some((field) => volume[field] != null);
+}
+
+/** Where a driver of volumes has its socket on the node: its pods are known by that. */
+function isPluginDirectory(volume: unknown): boolean {
+  const path = member(volume, "hostPath", "path");
+  return typeof path === "string" && path.includes("/plugins/");
 }
 
 function keptNode(object: KubeObject): KubeObject {
@@ -51,10 +76,35 @@ function keptNode(object: KubeObject): KubeObject {
     spec: pick(member(object, "spec"), "unschedulable", "taints", "providerID"),
     status: {
       ...pick(member(object, "status"), "volumesInUse", "volumesAttached", "conditions"),
+      allocatable: keptLimits(member(object, "status", "allocatable")),
       nodeInfo: pick(member(object, "status", "nodeInfo"), "kubeletVersion"),
     },
   } as KubeObject;
 }
+
+/** How many volumes of each in-tree plugin the node may have. */
+function keptLimits(allocatable: unknown): object {
+  if (!isObject(allocatable)) return {};
+  return pick(
+    allocatable,
+    ...Object.keys(allocatable).filter((name) => name.startsWith("attachable-volumes-")),
+  );
+}
+
+function keptEvent(object: KubeObject): KubeObject {
+  const { name, namespace } = object.metadata ?? {};
+  return {
+    kind: "Event",
+    metadata: { name, namespace },
+    ...pick(object, "involvedObject", "reason", "message", "count", "lastTimestamp", "eventTime"),
+  } as KubeObject;
+}
+
+/** Reasons with which controllers and kubelets say that something failed with a volume. */
+const volumeReasons: ReadonlySet<unknown> = new Set([
+  ...["FailedAttachVolume", "FailedMount", "FailedMapVolume", "FailedDetachVolume", "FailedUnMount"],
+  ...["ProvisioningFailed", "VolumeFailedDelete", "VolumeResizeFailed", "FileSystemResizeFailed"],
+]);
 
 /** The volumes of its pods, at the place where its kind has them. */
 function keptWorkload(object: KubeObject): KubeObject {
@@ -72,6 +122,14 @@ const cronJobs: Resource<KubeObject> = {
   plural: "cronjobs",
   kind: "CronJob",
   namespaced: true,
+};
+
+const vsphereRegistrations: Resource<KubeObject> = {
+  group: "cns.vmware.com",
+  versions: ["v1alpha1"],
+  plural: "cnsvspherevolumemigrations",
+  kind: "CnsVSphereVolumeMigration",
+  namespaced: false,
 };
 
 /** Every kind, in the order in which they are read. */
@@ -118,6 +176,29 @@ export const inventoryKinds: readonly InventoryKind[] = [
     keep: keptPod,
   },
   { resource: resources.podDisruptionBudgets, list: "budgets", essential: false, keep: whole },
+  {
+    resource: snapshotResources.volumeSnapshots,
+    list: "snapshots",
+    objects: ["spec"],
+    essential: false,
+    keep: whole,
+  },
+  {
+    resource: snapshotResources.volumeSnapshotContents,
+    list: "snapshotContents",
+    objects: ["spec"],
+    essential: false,
+    keep: whole,
+  },
+  { resource: vsphereRegistrations, list: "vsphereRegistrations", essential: false, keep: whole },
+  {
+    resource: resources.events,
+    list: "events",
+    essential: false,
+    fieldSelector: "type=Warning",
+    isKept: (event) => volumeReasons.has(member(event, "reason")),
+    keep: keptEvent,
+  },
   ...[
     resources.statefulSets,
     resources.deployments,

@@ -10,12 +10,14 @@ import { translationFault } from "../translation-fault.ts";
 
 /** Findings about pods and what makes them. */
 export function workloadRules(view: AssessView): RuleFinding[] {
-  const { pods, workloads } = view.inventory;
-  // What a controller makes is reported where it is written down: there it can be changed.
-  const made = [...pods, ...workloads].filter(
+  return [...holdersOf(view).flatMap((holder) => ownVolumes(view, holder)), ...budgetRules(view)];
+}
+
+/** Pods and templates as they are written down: what a controller makes of them is left out, since it cannot be changed there. */
+export function holdersOf({ inventory }: AssessView): readonly Stored[] {
+  return [...inventory.pods, ...inventory.workloads].filter(
     ({ metadata }) => metadata.ownerReferences?.some(({ controller }) => controller === true) !== true,
   );
-  return [...made.flatMap((holder) => ownVolumes(view, holder)), ...budgetRules(view)];
 }
 
 /** The volumes in the pod spec that an object holds, with their path. */
