@@ -2,7 +2,7 @@
 import type { KubeObject } from "@longshore/kube";
 import { foreignText } from "@longshore/runtime";
 import { isList, isObject } from "../convert/kube-object.ts";
-import { type ItemType, itemTypeOf, itemTypeOfHead, typedItem } from "../convert/list-items.ts";
+import { type ItemType, itemTypeOf, itemTypeOfHead } from "../convert/list-items.ts";
 import { type ManifestInput, ManifestInputError, textBytes } from "../convert/manifest-input.ts";
 import { ManifestSplitter } from "../convert/manifest-splitter.ts";
 import type { PieceSink } from "../convert/piece-sink.ts";
@@ -12,6 +12,7 @@ import { found } from "./assessment-finding.ts";
 import type { Inventory } from "./inventory.ts";
 import { InventoryBuilder, inventoryKindOf } from "./inventory-builder.ts";
 import { inventoryKinds } from "./inventory-kinds.ts";
+import { withoutUnreadParts } from "./unread-parts.ts";
 
 /** How a dump is read. */
 export interface CollectManifestsOptions {
@@ -80,7 +81,7 @@ class ManifestReader implements PieceSink {
   jsonLine(text: string): boolean {
     let value: unknown;
     try {
-      value = JSON.parse(text);
+      value = JSON.parse(withoutUnreadParts(text));
     } catch {
       return false;
     }
@@ -111,17 +112,17 @@ class ManifestReader implements PieceSink {
 
   listItem(form: "json" | "yaml", text: string, line: number): void {
     const parse = () => (form === "json" ? JSON.parse(text) : (parseYaml(text) as unknown[])[0]);
-    this.#parsed(parse, line, (value) => this.#object(typedItem(value, this.#items)));
+    this.#parsed(parse, line, (value) => this.#object(value, this.#items));
   }
 
   jsonItem(text: string): boolean {
     let value: unknown;
     try {
-      value = JSON.parse(text);
+      value = JSON.parse(withoutUnreadParts(text));
     } catch {
       return false;
     }
-    this.#object(typedItem(value, this.#items));
+    this.#object(value, this.#items);
     return true;
   }
 
@@ -152,12 +153,18 @@ class ManifestReader implements PieceSink {
     }
     const type = itemTypeOf(value);
     if (type !== undefined) this.listed.add(type.kind);
-    for (const item of value.items) this.#object(typedItem(item, type));
+    for (const item of value.items) this.#object(item, type);
   }
 
-  #object(value: unknown): void {
+  /** @param type of items that name none */
+  #object(value: unknown, type?: ItemType): void {
     if (!isObject(value) || !isObject(value.metadata) || typeof value.metadata.name !== "string") return;
-    const object = value as KubeObject;
+    const object: { apiVersion?: string; kind?: string } & Omit<KubeObject, "apiVersion" | "kind"> = value;
+    // Fresh from the parser: nothing else has it.
+    if (type !== undefined && object.kind === undefined) {
+      object.kind = type.kind;
+      if (type.apiVersion !== undefined) object.apiVersion = type.apiVersion;
+    }
     if (object.kind === "Secret") {
       this.#builder.addSecret(object);
       return;

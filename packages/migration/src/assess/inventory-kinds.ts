@@ -33,6 +33,26 @@ function keptMetadata({ metadata = {} }: KubeObject): NonNullable<KubeObject["me
   return kept;
 }
 
+/** Names, labels, annotations and finalizers: of 100,000 volumes the rest is some ten megabytes. */
+function keptVolume(object: KubeObject): KubeObject {
+  return { ...object, metadata: identity(object) } as KubeObject;
+}
+
+function keptClaim(object: KubeObject): KubeObject {
+  const { spec, status } = object as { spec?: PodMembers; status?: PodMembers };
+  return {
+    kind: "PersistentVolumeClaim",
+    metadata: identity(object),
+    spec: { volumeName: spec?.volumeName, storageClassName: spec?.storageClassName },
+    status: { phase: status?.phase },
+  } as KubeObject;
+}
+
+function identity({ metadata = {} }: KubeObject): object {
+  const { name, namespace, uid, labels, annotations, finalizers, deletionTimestamp } = metadata;
+  return { name, namespace, uid, labels, annotations, finalizers, deletionTimestamp };
+}
+
 function pick(value: unknown, ...names: readonly string[]): object {
   if (!isObject(value)) return {};
   return Object.fromEntries(names.flatMap((name) => (value[name] == null ? [] : [[name, value[name]]])));
@@ -41,21 +61,24 @@ function pick(value: unknown, ...names: readonly string[]): object {
 /** Annotations of pods are many and long, and no rule looks at them. */
 function keptPod(object: KubeObject): KubeObject {
   const { name, namespace, labels, deletionTimestamp, ownerReferences } = object.metadata ?? {};
-  const spec = member(object, "spec");
-  const all = isObject(spec) && Array.isArray(spec.volumes) ? spec.volumes : [];
+  const { spec, status } = object as { spec?: PodMembers; status?: PodMembers };
+  const all = Array.isArray(spec?.volumes) ? spec.volumes : [];
   // Findings name the place of a volume where it is written down, which for a pod with a controller is elsewhere.
   const isMade = ownerReferences?.some(({ controller }) => controller === true) === true;
   const volumes = isMade ? all.filter(mayBeDisk) : all;
-  const isDriver = volumes.some(isPluginDirectory);
+  const metadata = { name, namespace, labels, deletionTimestamp, ownerReferences: isMade ? made : [] };
+  const conditions = volumes.some(isPluginDirectory) ? status?.conditions : undefined;
   return {
     kind: "Pod",
-    metadata: pick({ name, namespace, labels, deletionTimestamp, ownerReferences }, ...podMetadata),
-    spec: { ...pick(spec, "nodeName", "securityContext"), volumes },
-    status: pick(member(object, "status"), "phase", ...(isDriver ? ["conditions"] : [])),
+    metadata,
+    spec: { nodeName: spec?.nodeName, volumes, securityContext: spec?.securityContext },
+    status: { phase: status?.phase, conditions },
   } as KubeObject;
 }
 
-const podMetadata = ["name", "namespace", "labels", "deletionTimestamp", "ownerReferences"];
+type PodMembers = Readonly<Record<string, unknown>>;
+/** Which controller it is does not matter. */
+const made = [{ controller: true }];
 /** Volumes that have nothing to do with disks: most pods have some, and no rule looks at them. */
 const otherVolumes = ["configMap", "secret", "projected", "emptyDir", "downwardAPI"];
 
@@ -156,9 +179,9 @@ export const inventoryKinds: readonly InventoryKind[] = [
     objects: ["spec"],
     arrays: ["spec.accessModes"],
     essential: true,
-    keep: whole,
+    keep: keptVolume,
   },
-  { resource: resources.persistentVolumeClaims, list: "claims", essential: true, keep: whole },
+  { resource: resources.persistentVolumeClaims, list: "claims", essential: true, keep: keptClaim },
   { resource: resources.storageClasses, list: "classes", essential: false, keep: whole },
   {
     resource: resources.volumeAttachments,
