@@ -10,8 +10,8 @@ import { encodingOf, TextFeed } from "../convert/text-feed.ts";
 import { parseYaml } from "../convert/yaml-text.ts";
 import { found } from "./assessment-finding.ts";
 import type { Inventory } from "./inventory.ts";
-import { InventoryBuilder, inventoryKindOf } from "./inventory-builder.ts";
-import { inventoryKinds } from "./inventory-kinds.ts";
+import { InventoryBuilder } from "./inventory-builder.ts";
+import type { TemplatePath } from "./template-paths.ts";
 import { withoutUnreadParts } from "./unread-parts.ts";
 
 /** How a dump is read. */
@@ -20,6 +20,8 @@ export interface CollectManifestsOptions {
   readonly now: Date;
   /** The dump has every Secret, with or without what is in them: one that is not there is missing in the cluster. */
   readonly checkSecrets?: boolean;
+  /** Custom resources with templates of pods. */
+  readonly templates?: readonly TemplatePath[];
 }
 
 /**
@@ -31,7 +33,7 @@ export async function collectManifests(
   inputs: readonly ManifestInput[],
   options: CollectManifestsOptions,
 ): Promise<Inventory> {
-  const builder = new InventoryBuilder();
+  const builder = new InventoryBuilder(options.templates);
   if (options.checkSecrets === true) builder.lookForSecrets();
   const reader = new ManifestReader(builder);
   for (const input of inputs) await reader.read(input);
@@ -40,7 +42,7 @@ export async function collectManifests(
 }
 
 function noteMissingKinds(builder: InventoryBuilder, listed: ReadonlySet<string>): void {
-  for (const kind of inventoryKinds) {
+  for (const kind of builder.kinds) {
     const { kind: name, plural, group } = kind.resource;
     if (builder.has(kind) || listed.has(name) || !kind.essential) continue;
     builder.unread.add(name);
@@ -169,7 +171,7 @@ class ManifestReader implements PieceSink {
       this.#builder.addSecret(object);
       return;
     }
-    const kind = inventoryKindOf(object);
+    const kind = this.#builder.kindOf(object);
     if (kind !== undefined) this.#builder.add(kind, object);
   }
 

@@ -18,6 +18,8 @@ export interface InventoryKind {
   readonly objects?: readonly string[];
   /** Fields that are lists where they are there. */
   readonly arrays?: readonly string[];
+  /** It was asked for by name, so that it is missed where it is not served. */
+  readonly isNamed?: true;
   /** Only these objects are read, as a selector of fields of the API. */
   readonly fieldSelector?: string;
   /** False for an object that no rule looks at; default: all are kept. */
@@ -73,7 +75,7 @@ function keptPod(object: KubeObject): KubeObject {
     metadata,
     spec: { nodeName: spec?.nodeName, volumes, securityContext: spec?.securityContext },
     status: { phase: status?.phase, conditions },
-  } as KubeObject;
+  } as unknown as KubeObject;
 }
 
 type PodMembers = Readonly<Record<string, unknown>>;

@@ -57,9 +57,8 @@ function goneSources(view: AssessView): RuleFinding[] {
       );
   return [
     ...view.inventory.volumes.flatMap((pv) => report(pv, "PersistentVolume", pv.spec, "spec")),
-    ...[...view.inventory.pods, ...view.inventory.workloads].flatMap((holder) => {
-      const { path, volumes } = volumesOf(holder);
-      return volumes.flatMap((v, index) => report(holder, holder.kind ?? "object", v, `${path}[${index}]`));
-    }),
+    ...[...view.inventory.pods, ...view.inventory.workloads].flatMap((holder) =>
+      volumesOf(holder).flatMap(([field, volume]) => report(holder, holder.kind ?? "object", volume, field)),
+    ),
   ];
 }

@@ -83,18 +83,17 @@ function secretsOfVolumes(view: AssessView): SecretUse[] {
 
 /** Those of volumes that pods and templates describe themselves; faults of the translation are another rule's. */
 function secretsOfOwnVolumes(view: AssessView): SecretUse[] {
-  return holdersOf(view).flatMap((holder) => {
-    const { path, volumes } = volumesOf(holder);
-    return volumes.flatMap((volume, index) => {
+  return holdersOf(view).flatMap((holder) =>
+    volumesOf(holder).flatMap(([field, volume]) => {
       if (pluginOfInlineVolume(volume) === undefined) return [];
       let csi: PersistentVolume | undefined;
       translationFault(() => {
         csi = translatedInline(volume, holder.metadata.namespace ?? "default");
       });
       if (csi === undefined) return [];
-      return secretsIn(csi, subjectOf(holder.kind ?? "object", holder), `${path}[${index}]`);
-    });
-  });
+      return secretsIn(csi, subjectOf(holder.kind ?? "object", holder), field);
+    }),
+  );
 }
 
 const secretParameter = /^csi\.storage\.k8s\.io\/(.*)-secret-name$/;

@@ -6,6 +6,7 @@ import { podHolderOf } from "../../convert/pod-volumes.ts";
 import { type AssessView, pluginOfInlineVolume, stateOf, translatedInline } from "../assess-view.ts";
 import { found, type RuleFinding } from "../assessment-finding.ts";
 import { subjectOf } from "../inventory.ts";
+import type { HeldPodSpec, TemplateHolder } from "../template-paths.ts";
 import { translationFault } from "../translation-fault.ts";
 
 /** Findings about pods and what makes them. */
@@ -20,28 +21,28 @@ export function holdersOf({ inventory }: AssessView): readonly Stored[] {
   );
 }
 
-/** The volumes in the pod spec that an object holds, with their path. */
-export function volumesOf(object: KubeObject): {
-  readonly path: string;
-  readonly volumes: readonly Volume[];
-} {
+/** The volumes in the specs of pods that an object holds, with the path of each. */
+export function volumesOf(object: KubeObject): readonly (readonly [field: string, volume: Volume])[] {
+  return podSpecsOf(object).flatMap(({ path, volumes }) =>
+    volumes.map((volume, index) => [`${path}.volumes[${index}]`, volume as Volume] as const),
+  );
+}
+
+function podSpecsOf(object: KubeObject): readonly HeldPodSpec[] {
+  const { podSpecs } = object as Partial<TemplateHolder>;
+  if (podSpecs !== undefined) return podSpecs;
   const holder = podHolderOf(object as Parameters<typeof podHolderOf>[0]);
   const volumes = holder === undefined ? undefined : member(object, ...holder.path, "volumes");
-  return {
-    path: `${holder?.path.join(".") ?? "spec"}.volumes`,
-    volumes: Array.isArray(volumes) ? (volumes as Volume[]) : [],
-  };
+  return holder === undefined || !Array.isArray(volumes) ? [] : [{ path: holder.path.join("."), volumes }];
 }
 
 function ownVolumes(view: AssessView, holder: Stored): RuleFinding[] {
   const object = subjectOf(holder.kind ?? "object", holder);
-  const { path, volumes } = volumesOf(holder);
-  return volumes.flatMap((volume, index) => {
+  return volumesOf(holder).flatMap(([field, volume]) => {
     const gates = pluginOfInlineVolume(volume);
     if (gates === undefined) return [];
     const state = stateOf(view, gates);
     if (state === "gone") return [];
-    const field = `${path}[${index}]`;
     const fault = translationFault(() => {
       checkInlineVolume(volume);
       translatedInline(volume, holder.metadata.namespace ?? "default");

@@ -1,7 +1,7 @@
 /** A small cluster in which all is as it should be, and the parts of which tests make others. */
 import type { KubeObject, Stored } from "@longshore/kube";
 import { type Assessment, assess } from "../assess.ts";
-import { InventoryBuilder, inventoryKindOf } from "../inventory-builder.ts";
+import { InventoryBuilder } from "../inventory-builder.ts";
 
 export type Fields = Readonly<Record<string, unknown>>;
 export const driver = "ebs.csi.aws.com";
@@ -102,7 +102,7 @@ export function assessed(objects: readonly KubeObject[], options: Judged = {}): 
   for (const name of options.secrets ?? []) builder.addSecret({ metadata: { name, namespace: "default" } });
   const kept = sound.filter((o) => !(options.without ?? []).includes(`${o.kind} ${o.metadata?.name}`));
   for (const each of [...kept, ...objects]) {
-    const kind = inventoryKindOf(each);
+    const kind = builder.kindOf(each);
     if (kind === undefined) throw new Error(`${each.kind} is not in an inventory`);
     builder.add(kind, each as Stored);
   }
