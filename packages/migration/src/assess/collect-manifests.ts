@@ -100,6 +100,8 @@ class ManifestReader implements PieceSink {
   }
 
   yaml(text: string, line: number): void {
+    // Blank lines at the end of the input come as a document of their own.
+    if (text.trim() === "") return;
     this.#parsed(
       () => parseYaml(text),
       line,

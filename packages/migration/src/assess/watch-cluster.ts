@@ -58,7 +58,7 @@ export async function watchCluster(
   };
   try {
     const { followed, gaps, unread } = await follow(env, templates, scope, change, signal);
-    await Promise.all(followed.map(({ informer }) => informer.synced(signal)));
+    for (const { informer } of followed) await informer.synced(signal);
     let before: Assessment | undefined;
     for (;;) {
       dirty = false;
