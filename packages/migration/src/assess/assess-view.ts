@@ -56,8 +56,8 @@ export interface InventoryFacts {
 export interface AssessView extends InventoryFacts {
   /** The minor version of Kubernetes 1 that is judged; undefined: not known. */
   readonly minor: number | undefined;
-  /** True when the version is not the one that the cluster has. */
-  readonly isTarget: boolean;
+  /** The version that the cluster has, where another one is judged. */
+  readonly upgradeFrom?: { readonly minor: number | undefined };
 }
 
 const byInTreeName: ReadonlyMap<string, MigrationGates> = new Map(
@@ -80,8 +80,8 @@ export function pluginOfInlineVolume(volume: Volume): MigrationGates | undefined
 }
 
 /** The facts together with a version. */
-export function assessView(inventory: Inventory, minor: number | undefined, isTarget: boolean): AssessView {
-  return { ...inventoryFacts(inventory), minor, isTarget };
+export function assessView(inventory: Inventory, minor: number | undefined): AssessView {
+  return { ...inventoryFacts(inventory), minor };
 }
 
 /** Finds what follows from the inventory, in time proportional to it. */

@@ -87,9 +87,11 @@ export function assess(inventory: Inventory, options: AssessOptions = {}): Asses
     ...findings.filter((finding) => suppressionOf(finding) === undefined),
   ];
   const facts = inventoryFacts(inventory);
-  const allNow = findingsAt({ ...facts, minor: clusterMinor, isTarget: false });
+  const allNow = findingsAt({ ...facts, minor: clusterMinor });
   const allTarget =
-    targetMinor === undefined ? undefined : findingsAt({ ...facts, minor: targetMinor, isTarget: true });
+    targetMinor === undefined
+      ? undefined
+      : findingsAt({ ...facts, minor: targetMinor, upgradeFrom: { minor: clusterMinor } });
   const now = counting(allNow);
   const target = allTarget && counting(allTarget);
   const suppressed = suppressions.length === 0 ? [] : merged(allNow, allTarget);

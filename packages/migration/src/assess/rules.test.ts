@@ -93,6 +93,7 @@ const event = (reason: string) =>
     involvedObject: { kind: "Pod", namespace: "default", name: "web" },
     ...{ reason, message: "timed out", lastTimestamp: long },
   });
+const idle = attachment("a", {}, { metadata: { creationTimestamp: long }, status: { attached: true } });
 const attachedInTree = (name: string) => ({
   status: { nodeInfo: { kubeletVersion: "v1.22.3" }, volumesAttached: [{ name, devicePath: "/dev/xvdb" }] },
 });
@@ -286,11 +287,7 @@ const cases: readonly Case[] = [
     () => codesOf([ebs("pv1", {}, { finalizers: ["external-attacher/gone-csi-example"] })]),
     () => codesOf([ebs("pv1", {}, { finalizers: ["external-attacher/ebs-csi-aws-com"] })]),
   ],
-  [
-    "LS1506",
-    () => codesOf([attachment("a", {}, { metadata: { creationTimestamp: long } })], { without: ["Pod web"] }),
-    () => codesOf([attachment("a", {}, { metadata: { creationTimestamp: long } })]),
-  ],
+  ["LS1506", () => codesOf([idle], { without: ["Pod web"] }), () => codesOf([idle])],
   ["LS1507", () => codesOf([event("FailedAttachVolume")]), () => codesOf([event("BackOff")])],
   ["LS1601", () => codesOf([csiNode("n1", [])]), () => codesOf([csiNode("n1", [], "kubernetes.io/cinder")])],
   [
@@ -331,7 +328,11 @@ const cases: readonly Case[] = [
     () => assessed([csiNode("n1", [driver], plugin, Number.NaN)]).findings.map(({ code }) => code),
   ],
   ["LS1701", () => codesOf([rbd], { target: 31 }), () => codesOf([rbd], { target: 30 })],
-  ["LS1702", () => codesOf([], { target: 28 }), () => codesOf([])],
+  [
+    "LS1702",
+    () => codesOf([node("n1", {}, "v1.22.3"), csiNode("n1", [driver], "")], { target: 23 }),
+    () => codesOf([], { target: 28 }),
+  ],
   ["LS1801", () => codesOf([budget(0)]), () => codesOf([budget(1)])],
 ];
 

@@ -71,7 +71,7 @@ function withoutPod(view: AssessView, nodes: ReadonlySet<string> | undefined): R
   return attachments.flatMap((va) => {
     const { nodeName, attacher, source } = va.spec;
     const pv = view.volumeByName.get(source.persistentVolumeName ?? "");
-    if (pv === undefined || !nodes.has(nodeName) || va.metadata.deletionTimestamp !== undefined) return [];
+    if (pv === undefined || !nodes.has(nodeName) || isDeleting(va) || va.status?.attached !== true) return [];
     const since = va.metadata.creationTimestamp;
     if (since === undefined || now.getTime() - Date.parse(since) < stuckAfterMs) return [];
     if (used.has(`${nodeName}/${pv.metadata.name}`)) return [];

@@ -31,7 +31,10 @@ export function classRules(view: AssessView): RuleFinding[] {
           evidence: `it becomes ${to}: ${why} (${gates.driverName})`,
         }),
       );
-    const changes = becomes.filter(({ fate }) => fate !== "kept").map(changeText);
+    // Every class gets another provisioner.
+    const changes = becomes
+      .filter(({ field, fate }) => fate !== "kept" && field !== "provisioner")
+      .map(changeText);
     if (changes.length === 0) return refused;
     const evidence = changes.join("; ");
     return [...refused, found("LS1302", { object, field: "parameters", evidence, becomes })];
