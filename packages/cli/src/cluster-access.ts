@@ -1,7 +1,6 @@
 /** A client of the cluster that `--kubeconfig` and `--context` name, for commands that look at any cluster. */
 import { resolve } from "node:path";
-import type { ClusterConfig, KubeClient } from "@longshore/kube";
-import type { Clock } from "@longshore/runtime";
+import type { ClusterConfig, KubeEnv } from "@longshore/kube";
 import { UsageError } from "./exit.ts";
 import { kubeconfigOf } from "./kubeconfig.ts";
 
@@ -15,7 +14,7 @@ export interface ClusterFlags {
 export async function withCluster<T>(
   flags: ClusterFlags,
   otherwise: string,
-  work: (env: { readonly clock: Clock; readonly kube: KubeClient }) => Promise<T>,
+  work: (env: KubeEnv) => Promise<T>,
 ): Promise<T> {
   const { createHttpClient } = await import("@longshore/kube");
   const { createLogger, noMeter, systemClock, systemRandom } = await import("@longshore/runtime");
@@ -23,7 +22,7 @@ export async function withCluster<T>(
   const runtime = { clock: systemClock, random: systemRandom, logger, meter: noMeter };
   const kube = createHttpClient(runtime, await configOf(flags, otherwise));
   try {
-    return await work({ clock: systemClock, kube });
+    return await work({ ...runtime, kube });
   } finally {
     await kube.close();
   }

@@ -6,6 +6,7 @@ export {
   assess,
   assessmentRole,
   assessmentSchema,
+  type Changes,
   type Code,
   type CollectManifestsOptions,
   type CollectOptions,
@@ -20,6 +21,7 @@ export {
   type Inventory,
   minorVersionOf,
   parseSuppressions,
+  parseTemplatePath,
   type ReportForm,
   type RuleFinding,
   renderReport,
@@ -28,8 +30,12 @@ export {
   type SuppressedFinding,
   type Suppression,
   SuppressionError,
+  type TemplatePath,
+  TemplatePathError,
   type Verdict,
+  type WatchClusterOptions,
   type When,
+  watchCluster,
 } from "./assess/index.ts";
 export {
   type ClaimSizes,

@@ -95,6 +95,7 @@ export { pluginsChangingOver, uncertainVolumesOf, uncertainVolumesText } from ".
 export {
   AccessModeError,
   type AccessModeSupport,
+  attachAccessMode,
   attachCapability,
   type CapabilityInit,
   claimCapabilities,

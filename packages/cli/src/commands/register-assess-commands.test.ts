@@ -47,7 +47,7 @@ const pv = {
   apiVersion: "v1",
   kind: "PersistentVolume",
   metadata: { name: "pv1" },
-  spec: { awsElasticBlockStore: { volumeID: "aws://us-east-1a/vol-0123456789abcdef0" } },
+  spec: { awsElasticBlockStore: { volumeID: "aws://us-east-1a/vol-0123456789abcdef0", fsType: "ext4" } },
 };
 const claim = {
   apiVersion: "v1",

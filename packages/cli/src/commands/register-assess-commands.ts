@@ -1,7 +1,14 @@
 /** `longshore assess` and `longshore explain`: wires a cluster or a dump of one to the assessment. */
 import { readFile, writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import type { AssessOptions, Inventory, ReportForm, Suppression, Verdict } from "@longshore/migration";
+import type {
+  AssessOptions,
+  Inventory,
+  ReportForm,
+  Suppression,
+  TemplatePath,
+  Verdict,
+} from "@longshore/migration";
 import { errorChain } from "@longshore/runtime/basics";
 import type { Command } from "commander";
 import { withCluster } from "../cluster-access.ts";
@@ -28,6 +35,9 @@ interface AssessFlags {
   readonly printSchema?: true;
   readonly suppressions?: string;
   readonly diff?: string;
+  readonly templatePath?: readonly string[];
+  readonly watch?: true;
+  readonly metricsAddress?: string;
 }
 
 /** What a script reads off the exit code. */
@@ -62,6 +72,16 @@ export function registerAssessCommands(program: Command, streams: AssessStreams 
     )
     .option("--suppressions <file>", "findings that do not count, each with a reason and an end (YAML)")
     .option("--diff <report.json>", "say what is new and what is gone since an earlier report")
+    .option(
+      "--template-path <group/version/plural:path>",
+      "custom resources that hold templates of pods, as batch.volcano.sh/v1alpha1/jobs:.spec.tasks[*].template; may be given several times",
+      repeated,
+    )
+    .option("--watch", "follow the cluster, and say what has changed, until Ctrl-C")
+    .option(
+      "--metrics-address <address>",
+      "with --watch: serve the figures of the assessment there under /metrics, as 127.0.0.1:9808; a port alone is one of this machine",
+    )
     .option("--print-rbac", "print the ClusterRole that an assessment needs, and end")
     .option("--print-schema", "print the JSON Schema of the JSON form, and end")
     .addHelpText(
@@ -107,11 +127,19 @@ async function run(flags: AssessFlags, streams: AssessStreams, signal: AbortSign
   }
   if (flags.printRbac === true) {
     const { dump } = await import("js-yaml");
-    streams.stdout.write(dump(assessmentRole({ checkSecrets: flags.checkSecrets === true })));
+    const templates = await templatesOf(flags.templatePath);
+    const role = { checkSecrets: flags.checkSecrets === true, templates, watch: flags.watch === true };
+    streams.stdout.write(dump(assessmentRole(role)));
     return 0;
   }
   const outputs = await outputsOf(flags.output ?? ["table"]);
   const options = { ...(await versionsOf(flags)), suppressions: await suppressionsOf(flags.suppressions) };
+  if (flags.watch === true) {
+    const { watchAssessment } = await import("./watch-assessment.ts");
+    const templates = await templatesOf(flags.templatePath);
+    return await watchAssessment(flags, { ...options, templates }, streams, signal);
+  }
+  if (flags.metricsAddress !== undefined) throw new UsageError("--metrics-address: give it with --watch");
   // Before the cluster is read: a file that is not there ends the run at once.
   const earlier = flags.diff === undefined ? undefined : await textOf("--diff", flags.diff);
   const inventory =
@@ -135,6 +163,18 @@ async function run(flags: AssessFlags, streams: AssessStreams, signal: AbortSign
   }
   const { verdict, targetVerdict = verdict } = assessment;
   return heavier(verdictCodes[verdict], verdictCodes[targetVerdict]);
+}
+
+async function templatesOf(texts: readonly string[] = []): Promise<readonly TemplatePath[]> {
+  const { parseTemplatePath, TemplatePathError } = await import("@longshore/migration");
+  return texts.map((text) => {
+    try {
+      return parseTemplatePath(text);
+    } catch (error) {
+      if (!(error instanceof TemplatePathError)) throw error;
+      throw new UsageError(`--template-path: ${error.message}`);
+    }
+  });
 }
 
 async function suppressionsOf(file: string | undefined): Promise<readonly Suppression[]> {
@@ -222,7 +262,11 @@ async function fromDump(
   const { collectManifests } = await import("@longshore/migration");
   const { systemClock } = await import("@longshore/runtime");
   const inputs = await dumpInputs(filenames, streams.stdin);
-  return collectManifests(inputs, { now: systemClock.now(), checkSecrets: flags.checkSecrets === true });
+  return collectManifests(inputs, {
+    now: systemClock.now(),
+    checkSecrets: flags.checkSecrets === true,
+    templates: await templatesOf(flags.templatePath),
+  });
 }
 
 async function fromCluster(
@@ -232,10 +276,12 @@ async function fromCluster(
 ): Promise<Inventory> {
   const { collectCluster } = await import("@longshore/migration");
   const progress = (text: string) => streams.stderr.write(`read ${text}\n`);
+  const templates = await templatesOf(flags.templatePath);
   return withCluster(flags, "or name a dump with --filename", (env) =>
     collectCluster(env, {
       signal,
       checkSecrets: flags.checkSecrets === true,
+      templates,
       // A log of a job needs no progress.
       ...(streams.stderr.isTTY === true ? { onProgress: progress } : {}),
     }),

@@ -2,6 +2,7 @@
 import { isPodTerminal, type PersistentVolume, type Pod, type Stored, type Volume } from "@longshore/kube";
 import { migratedPluginsOf } from "@longshore/storage";
 import {
+  checkInTreePV,
   getInTreePluginNameFromSpec,
   isInlineMigratable,
   isPVMigratable,
@@ -13,6 +14,7 @@ import {
 import { isCordonedForCrossing } from "../crossing/cordon.ts";
 import type { Inventory } from "./inventory.ts";
 import { type PluginState, pluginStateAt } from "./plugin-history.ts";
+import { type TranslationFault, translationFault } from "./translation-fault.ts";
 
 /** A volume that a pod on a node uses. */
 export interface VolumeUse {
@@ -33,13 +35,9 @@ export interface TranslatedVolume {
   readonly csi: PersistentVolume;
 }
 
-/** See the file. */
-export interface AssessView {
+/** What follows from an inventory alone, whatever the version is. */
+export interface InventoryFacts {
   readonly inventory: Inventory;
-  /** The minor version of Kubernetes 1 that is judged; undefined: not known. */
-  readonly minor: number | undefined;
-  /** True when the version is not the one that the cluster has. */
-  readonly isTarget: boolean;
   readonly volumeByName: ReadonlyMap<string, Stored<PersistentVolume>>;
   /** For each driver the nodes where it is registered. */
   readonly registered: ReadonlyMap<string, ReadonlySet<string>>;
@@ -48,8 +46,18 @@ export interface AssessView {
   readonly uses: readonly VolumeUse[];
   /** In-tree volumes in CSI form, by name; those that cannot be translated are not in it. */
   readonly translated: ReadonlyMap<string, TranslatedVolume>;
+  /** Why in-tree volumes cannot be translated, by name. */
+  readonly faults: ReadonlyMap<string, TranslationFault>;
   /** Plugins of which the cluster has anything: a volume, a pod's own volume or a class. */
   readonly plugins: readonly MigrationGates[];
+}
+
+/** See the file. */
+export interface AssessView extends InventoryFacts {
+  /** The minor version of Kubernetes 1 that is judged; undefined: not known. */
+  readonly minor: number | undefined;
+  /** The version that the cluster has, where another one is judged. */
+  readonly upgradeFrom?: { readonly minor: number | undefined };
 }
 
 const byInTreeName: ReadonlyMap<string, MigrationGates> = new Map(
@@ -71,8 +79,13 @@ export function pluginOfInlineVolume(volume: Volume): MigrationGates | undefined
   return isInlineMigratable(volume) ? gatesOf(getInTreePluginNameFromSpec(null, volume)) : undefined;
 }
 
-/** Makes the view, in time proportional to the inventory. */
-export function assessView(inventory: Inventory, minor: number | undefined, isTarget: boolean): AssessView {
+/** The facts together with a version. */
+export function assessView(inventory: Inventory, minor: number | undefined): AssessView {
+  return { ...inventoryFacts(inventory), minor };
+}
+
+/** Finds what follows from the inventory, in time proportional to it. */
+export function inventoryFacts(inventory: Inventory): InventoryFacts {
   const registered = new Map<string, Set<string>>();
   const migratedOn = new Map<string, Set<string>>();
   for (const csiNode of inventory.csiNodes) {
@@ -81,11 +94,10 @@ export function assessView(inventory: Inventory, minor: number | undefined, isTa
     for (const plugin of migratedPluginsOf(csiNode)) addTo(migratedOn, plugin, node);
   }
   const volumeByName = new Map(inventory.volumes.map((pv) => [pv.metadata.name, pv]));
-  const view = { inventory, minor, isTarget, volumeByName, registered, migratedOn };
   return {
-    ...view,
+    ...{ inventory, volumeByName, registered, migratedOn },
     uses: usesOf(inventory, volumeByName),
-    translated: translatedVolumes(inventory),
+    ...translatedVolumes(inventory),
     plugins: pluginsOf(inventory),
   };
 }
@@ -96,18 +108,19 @@ function addTo(sets: Map<string, Set<string>>, key: string, value: string): void
   else set.add(value);
 }
 
-function translatedVolumes({ volumes }: Inventory): Map<string, TranslatedVolume> {
+function translatedVolumes({ volumes }: Inventory): Pick<InventoryFacts, "translated" | "faults"> {
   const translated = new Map<string, TranslatedVolume>();
+  const faults = new Map<string, TranslationFault>();
   for (const pv of volumes) {
     const gates = pluginOfVolume(pv);
     if (gates === undefined) continue;
-    try {
+    const fault = translationFault(() => {
+      checkInTreePV(pv);
       translated.set(pv.metadata.name, { gates, csi: translateInTreePVToCSI(pv) as PersistentVolume });
-    } catch {
-      // The rule of translations says why.
-    }
+    });
+    if (fault !== undefined) faults.set(pv.metadata.name, fault);
   }
-  return translated;
+  return { translated, faults };
 }
 
 function usesOf(

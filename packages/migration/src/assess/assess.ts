@@ -1,7 +1,7 @@
 /** Judges an inventory: which findings there are now and at a target version, and the verdict on each. Pure. */
 import { SelectorError } from "@longshore/kube";
 import { foreignText } from "@longshore/runtime";
-import { type AssessView, assessView } from "./assess-view.ts";
+import { type AssessView, inventoryFacts } from "./assess-view.ts";
 import type { AssessmentDiff } from "./assessment-diff.ts";
 import { type AssessmentFinding, found, type RuleFinding } from "./assessment-finding.ts";
 import type { Severity } from "./finding-codes.ts";
@@ -11,7 +11,12 @@ import { attachmentRules } from "./rules/attachment-rules.ts";
 import { claimRules } from "./rules/claim-rules.ts";
 import { classRules } from "./rules/class-rules.ts";
 import { driverRules } from "./rules/driver-rules.ts";
+import { eventRules } from "./rules/event-rules.ts";
+import { limitRules } from "./rules/limit-rules.ts";
 import { nodeRules } from "./rules/node-rules.ts";
+import { orderRules } from "./rules/order-rules.ts";
+import { providerRules } from "./rules/provider-rules.ts";
+import { snapshotRules } from "./rules/snapshot-rules.ts";
 import { upgradeRules } from "./rules/upgrade-rules.ts";
 import { useRules } from "./rules/use-rules.ts";
 import { volumeRules } from "./rules/volume-rules.ts";
@@ -57,12 +62,17 @@ export interface SuppressedFinding extends Pick<Suppression, "reason" | "until">
 const rules: readonly ((view: AssessView) => RuleFinding[])[] = [
   driverRules,
   volumeRules,
+  providerRules,
   useRules,
   workloadRules,
   classRules,
   claimRules,
+  snapshotRules,
   attachmentRules,
+  eventRules,
   nodeRules,
+  orderRules,
+  limitRules,
   upgradeRules,
 ];
 
@@ -76,8 +86,12 @@ export function assess(inventory: Inventory, options: AssessOptions = {}): Asses
     ...expired,
     ...findings.filter((finding) => suppressionOf(finding) === undefined),
   ];
-  const allNow = findingsAt(inventory, clusterMinor, false);
-  const allTarget = targetMinor === undefined ? undefined : findingsAt(inventory, targetMinor, true);
+  const facts = inventoryFacts(inventory);
+  const allNow = findingsAt({ ...facts, minor: clusterMinor });
+  const allTarget =
+    targetMinor === undefined
+      ? undefined
+      : findingsAt({ ...facts, minor: targetMinor, upgradeFrom: { minor: clusterMinor } });
   const now = counting(allNow);
   const target = allTarget && counting(allTarget);
   const suppressed = suppressions.length === 0 ? [] : merged(allNow, allTarget);
@@ -97,10 +111,9 @@ export function assess(inventory: Inventory, options: AssessOptions = {}): Asses
   };
 }
 
-function findingsAt(inventory: Inventory, minor: number | undefined, isTarget: boolean): RuleFinding[] {
-  const view = assessView(inventory, minor, isTarget);
-  const gaps = [...inventory.gaps];
-  if (minor === undefined) {
+function findingsAt(view: AssessView): RuleFinding[] {
+  const gaps = [...view.inventory.gaps];
+  if (view.minor === undefined) {
     gaps.push(found("LS1003", { object: "cluster", evidence: "no Node reports the version of its kubelet" }));
   }
   return [...gaps, ...rules.flatMap((rule) => applied(rule, view))];

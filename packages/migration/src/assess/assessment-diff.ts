@@ -14,6 +14,25 @@ export interface AssessmentDiff {
   readonly gone: readonly (Known & Readonly<Record<string, unknown>>)[];
 }
 
+/** What has changed between two assessments of one run. */
+export interface Changes {
+  readonly added: readonly AssessmentFinding[];
+  readonly gone: readonly AssessmentFinding[];
+}
+
+/** Compares two assessments as {@link diffOf} compares an assessment with a report. */
+export function changesBetween(
+  before: { readonly findings: readonly AssessmentFinding[] },
+  after: { readonly findings: readonly AssessmentFinding[] },
+): Changes {
+  const known = new Set(before.findings.map(keyOf));
+  const now = new Set(after.findings.map(keyOf));
+  return {
+    added: after.findings.filter((finding) => !known.has(keyOf(finding))),
+    gone: before.findings.filter((finding) => !now.has(keyOf(finding))),
+  };
+}
+
 /** An earlier report that cannot be compared: says why. */
 export class EarlierReportError extends Error {
   override readonly name = "EarlierReportError";

@@ -4,6 +4,19 @@ import { type Code, findingCode, type Severity } from "./finding-codes.ts";
 /** To which version of the cluster a finding belongs: the one it has, the one it is to get, or both. */
 export type When = "now" | "target" | "both";
 
+/** One field of an object beside what it becomes. */
+export interface Becomes {
+  /** Path of the field as it is; "" where it is added. */
+  readonly field: string;
+  readonly value?: string;
+  /** Path of the field that it becomes; "" where it is dropped. */
+  readonly to: string;
+  readonly toValue?: string;
+  readonly fate: "kept" | "renamed" | "moved" | "added" | "dropped" | "rejected";
+  /** The rule, in one phrase. */
+  readonly why: string;
+}
+
 /** What a rule reports. */
 export interface RuleFinding {
   readonly code: Code;
@@ -16,6 +29,8 @@ export interface RuleFinding {
   readonly evidence: string;
   /** What to do about this object, with names and commands. */
   readonly remedy: string;
+  /** The object beside what it becomes, field by field, where the finding is about that. */
+  readonly becomes?: readonly Becomes[];
 }
 
 /** A finding of an assessment. */
@@ -32,6 +47,7 @@ interface FindingParts {
   readonly remedy?: string;
   /** Default: the severity of the code. */
   readonly severity?: Severity;
+  readonly becomes?: readonly Becomes[];
 }
 
 /** A finding of this code. */

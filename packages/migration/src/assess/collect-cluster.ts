@@ -1,10 +1,18 @@
 /** Reads the inventory of a running cluster, page by page, with rights to list alone. */
-import { isExpired, KubeApiError, type KubeClient, type KubeObject, resources } from "@longshore/kube";
+import {
+  isExpired,
+  KubeApiError,
+  type KubeClient,
+  type KubeObject,
+  type Resource,
+  resources,
+} from "@longshore/kube";
 import { type Clock, foreignText } from "@longshore/runtime";
 import { found } from "./assessment-finding.ts";
 import type { Inventory } from "./inventory.ts";
 import { InventoryBuilder } from "./inventory-builder.ts";
-import { type InventoryKind, inventoryKinds } from "./inventory-kinds.ts";
+import type { InventoryKind } from "./inventory-kinds.ts";
+import type { TemplatePath } from "./template-paths.ts";
 
 /** Objects of one page. */
 const pageSize = 500;
@@ -14,11 +22,13 @@ export interface CollectOptions {
   readonly signal: AbortSignal;
   /** Lists the names of Secrets, without what is in them; that takes the right to list them. */
   readonly checkSecrets?: boolean;
+  /** Custom resources with templates of pods. */
+  readonly templates?: readonly TemplatePath[];
   /** Is given a sentence for each kind that was read. */
   readonly onProgress?: (text: string) => void;
 }
 
-type ListedKind = Pick<InventoryKind, "resource" | "essential">;
+type ListedKind = Pick<InventoryKind, "resource" | "essential" | "fieldSelector" | "isNamed">;
 const secretsKind: ListedKind = { resource: resources.secrets, essential: false };
 
 /**
@@ -29,9 +39,9 @@ export async function collectCluster(
   env: { readonly clock: Pick<Clock, "now">; readonly kube: KubeClient },
   options: CollectOptions,
 ): Promise<Inventory> {
-  const builder = new InventoryBuilder();
+  const builder = new InventoryBuilder(options.templates);
   // One kind after the other: an assessment is a guest of the API server.
-  for (const kind of inventoryKinds) {
+  for (const kind of builder.kinds) {
     await read(env.kube, builder, kind, options, (object) => builder.add(kind, object));
   }
   if (options.checkSecrets === true) {
@@ -60,7 +70,7 @@ async function read(
   } catch (error) {
     if (!(error instanceof KubeApiError)) throw error;
     // The server does not serve the kind, so there is none.
-    if (error.code === 404) return true;
+    if (error.code === 404 && kind.isNamed !== true) return true;
     const { group, plural } = kind.resource;
     builder.unread.add(kind.resource.kind);
     builder.gaps.push(
@@ -74,9 +84,14 @@ async function read(
   }
 }
 
+/** Items of a list need not name their kind; those of custom resources do. */
+function withKind(item: KubeObject, { kind, group }: Resource<KubeObject>): KubeObject {
+  return { ...item, kind: item.kind ?? kind, apiVersion: item.apiVersion ?? `${group}/v1` };
+}
+
 async function readPages(
   kube: KubeClient,
-  { resource }: ListedKind,
+  { resource, fieldSelector }: ListedKind,
   signal: AbortSignal,
   take: (object: KubeObject) => void,
 ): Promise<number> {
@@ -84,11 +99,13 @@ async function readPages(
   let count = 0;
   const metadataOnly = resource === resources.secrets;
   do {
-    const options = { signal, limit: pageSize, dropManagedFields: true, shareParts: true, metadataOnly };
+    const options = {
+      ...{ signal, limit: pageSize, dropManagedFields: true, shareParts: true, metadataOnly },
+      ...(fieldSelector === undefined ? {} : { fieldSelector }),
+    };
     try {
       const page = await kube.list(resource, next === undefined ? options : { ...options, continue: next });
-      // Items of a list need not name their kind.
-      for (const item of page.items) take({ ...item, kind: resource.kind });
+      for (const item of page.items) take(withKind(item, resource));
       count += page.items.length;
       next = page.continue;
     } catch (error) {
@@ -96,7 +113,7 @@ async function readPages(
       if (next === undefined || !isExpired(error)) throw error;
       const { limit: _limit, ...all } = options;
       const page = await kube.list(resource, all);
-      for (const item of page.items) take({ ...item, kind: resource.kind });
+      for (const item of page.items) take(withKind(item, resource));
       return page.items.length;
     }
   } while (next !== undefined);
@@ -104,14 +121,21 @@ async function readPages(
 }
 
 /** The rights that {@link collectCluster} needs, as a ClusterRole. */
-export function assessmentRole(options: { readonly checkSecrets?: boolean } = {}): KubeObject {
-  const listed = [...inventoryKinds.map((kind) => kind.resource)];
+export function assessmentRole(
+  options: {
+    readonly checkSecrets?: boolean;
+    readonly templates?: readonly TemplatePath[];
+    /** With the right to follow what is listed. */
+    readonly watch?: boolean;
+  } = {},
+): KubeObject {
+  const listed = new InventoryBuilder(options.templates).kinds.map((kind) => kind.resource);
   if (options.checkSecrets === true) listed.push(resources.secrets);
   const groups = [...new Set(listed.map(({ group }) => group))];
   const rules = groups.map((group) => ({
     apiGroups: [group],
     resources: listed.filter((resource) => resource.group === group).map(({ plural }) => plural),
-    verbs: ["list"],
+    verbs: options.watch === true ? ["list", "watch"] : ["list"],
   }));
   return {
     apiVersion: "rbac.authorization.k8s.io/v1",

@@ -2,7 +2,7 @@
 import type { KubeObject } from "@longshore/kube";
 import { foreignText } from "@longshore/runtime";
 import { isList, isObject } from "../convert/kube-object.ts";
-import { type ItemType, itemTypeOf, itemTypeOfHead, typedItem } from "../convert/list-items.ts";
+import { type ItemType, itemTypeOf, itemTypeOfHead } from "../convert/list-items.ts";
 import { type ManifestInput, ManifestInputError, textBytes } from "../convert/manifest-input.ts";
 import { ManifestSplitter } from "../convert/manifest-splitter.ts";
 import type { PieceSink } from "../convert/piece-sink.ts";
@@ -10,8 +10,9 @@ import { encodingOf, TextFeed } from "../convert/text-feed.ts";
 import { parseYaml } from "../convert/yaml-text.ts";
 import { found } from "./assessment-finding.ts";
 import type { Inventory } from "./inventory.ts";
-import { InventoryBuilder, inventoryKindOf } from "./inventory-builder.ts";
-import { inventoryKinds } from "./inventory-kinds.ts";
+import { InventoryBuilder } from "./inventory-builder.ts";
+import type { TemplatePath } from "./template-paths.ts";
+import { withoutUnreadParts } from "./unread-parts.ts";
 
 /** How a dump is read. */
 export interface CollectManifestsOptions {
@@ -19,6 +20,8 @@ export interface CollectManifestsOptions {
   readonly now: Date;
   /** The dump has every Secret, with or without what is in them: one that is not there is missing in the cluster. */
   readonly checkSecrets?: boolean;
+  /** Custom resources with templates of pods. */
+  readonly templates?: readonly TemplatePath[];
 }
 
 /**
@@ -30,7 +33,7 @@ export async function collectManifests(
   inputs: readonly ManifestInput[],
   options: CollectManifestsOptions,
 ): Promise<Inventory> {
-  const builder = new InventoryBuilder();
+  const builder = new InventoryBuilder(options.templates);
   if (options.checkSecrets === true) builder.lookForSecrets();
   const reader = new ManifestReader(builder);
   for (const input of inputs) await reader.read(input);
@@ -39,7 +42,7 @@ export async function collectManifests(
 }
 
 function noteMissingKinds(builder: InventoryBuilder, listed: ReadonlySet<string>): void {
-  for (const kind of inventoryKinds) {
+  for (const kind of builder.kinds) {
     const { kind: name, plural, group } = kind.resource;
     if (builder.has(kind) || listed.has(name) || !kind.essential) continue;
     builder.unread.add(name);
@@ -80,7 +83,7 @@ class ManifestReader implements PieceSink {
   jsonLine(text: string): boolean {
     let value: unknown;
     try {
-      value = JSON.parse(text);
+      value = JSON.parse(withoutUnreadParts(text));
     } catch {
       return false;
     }
@@ -97,6 +100,8 @@ class ManifestReader implements PieceSink {
   }
 
   yaml(text: string, line: number): void {
+    // Blank lines at the end of the input come as a document of their own.
+    if (text.trim() === "") return;
     this.#parsed(
       () => parseYaml(text),
       line,
@@ -111,7 +116,18 @@ class ManifestReader implements PieceSink {
 
   listItem(form: "json" | "yaml", text: string, line: number): void {
     const parse = () => (form === "json" ? JSON.parse(text) : (parseYaml(text) as unknown[])[0]);
-    this.#parsed(parse, line, (value) => this.#object(typedItem(value, this.#items)));
+    this.#parsed(parse, line, (value) => this.#object(value, this.#items));
+  }
+
+  jsonItem(text: string): boolean {
+    let value: unknown;
+    try {
+      value = JSON.parse(withoutUnreadParts(text));
+    } catch {
+      return false;
+    }
+    this.#object(value, this.#items);
+    return true;
   }
 
   listEnd(): void {
@@ -141,17 +157,23 @@ class ManifestReader implements PieceSink {
     }
     const type = itemTypeOf(value);
     if (type !== undefined) this.listed.add(type.kind);
-    for (const item of value.items) this.#object(typedItem(item, type));
+    for (const item of value.items) this.#object(item, type);
   }
 
-  #object(value: unknown): void {
+  /** @param type of items that name none */
+  #object(value: unknown, type?: ItemType): void {
     if (!isObject(value) || !isObject(value.metadata) || typeof value.metadata.name !== "string") return;
-    const object = value as KubeObject;
+    const object: { apiVersion?: string; kind?: string } & Omit<KubeObject, "apiVersion" | "kind"> = value;
+    // Fresh from the parser: nothing else has it.
+    if (type !== undefined && object.kind === undefined) {
+      object.kind = type.kind;
+      if (type.apiVersion !== undefined) object.apiVersion = type.apiVersion;
+    }
     if (object.kind === "Secret") {
       this.#builder.addSecret(object);
       return;
     }
-    const kind = inventoryKindOf(object);
+    const kind = this.#builder.kindOf(object);
     if (kind !== undefined) this.#builder.add(kind, object);
   }
 

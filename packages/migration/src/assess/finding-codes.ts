@@ -90,6 +90,12 @@ const codes = {
     why: "The volume cannot be unmounted or mounted again there: the pod does not end, and its replacement does not start.",
     remedy: "Bring the driver back on the node.",
   },
+  LS1106: {
+    title: "a pod of a driver is not ready",
+    severity: "warning",
+    why: "While the driver's part on a node does not run, nothing is mounted or unmounted there, and a registration may be lost.",
+    remedy: "See the logs of the pod's containers.",
+  },
   // Volumes.
   LS1201: {
     title: "a volume cannot be translated to CSI",
@@ -154,6 +160,37 @@ const codes = {
     why: "The driver knows a Ceph cluster by an id. That of a translated volume is the MD5 of its monitors, which the driver's administrator has to enter.",
     remedy: "Add the id with these monitors to the driver's ConfigMap (`ceph-csi-config`).",
   },
+  LS1211: {
+    title: "the driver does not serve a feature of a volume",
+    severity: "warning",
+    why: "The volume can be translated, and its driver does not serve volumes of this form. It is not mounted.",
+    remedy: "Make a new PersistentVolume without the feature.",
+  },
+  LS1212: {
+    title: "the driver chooses the file system of a volume",
+    severity: "info",
+    why: "Through CSI the type of the file system is empty. It does not matter to a disk that is formatted already, and it does to the group of pods (fsGroup) and to disks that are blank.",
+    remedy:
+      "Nothing, if the driver's default is ext4 as well. Otherwise make a new PersistentVolume with `fsType`.",
+  },
+  LS1213: {
+    title: "the namespace of an Azure Files secret is not written down",
+    severity: "warning",
+    why: "The plugin looks the secret up in the pod's namespace. The translation takes the claim's, and before Kubernetes 1.24 `default`.",
+    remedy: "Have the secret in both namespaces.",
+  },
+  LS1214: {
+    title: "a vSphere volume is not registered with its driver",
+    severity: "warning",
+    why: "The driver enters each disk in the vCenter's list of container volumes when it first uses it, and keeps that in a CnsVSphereVolumeMigration. That fails for disks that the vCenter does not find, with a vCenter before 7.0 update 2, and with too few rights.",
+    remedy: "Deploy the driver with `csi-migration` on, and see the log of its syncer for the volume.",
+  },
+  LS1215: {
+    title: "the secret of a Portworx volume does not reach the driver",
+    severity: "warning",
+    why: "Where the cluster uses Portworx security, the driver refuses calls without the secret. Releases of 1.31 before 1.31.6 and of 1.32 before 1.32.2 redirect the plugin and drop the secret.",
+    remedy: "Upgrade to a later patch release, or keep the gate CSIMigrationPortworx off until then.",
+  },
   // Classes.
   LS1301: {
     title: "a StorageClass cannot be translated",
@@ -167,6 +204,12 @@ const codes = {
     why: "The class is translated each time a volume is made. The finding shows what becomes of each parameter.",
     remedy: "Nothing, if the result is as desired. Otherwise make a new class for the driver.",
   },
+  LS1303: {
+    title: "the driver rejects a parameter of a StorageClass",
+    severity: "error",
+    why: "The plugin took the parameter. The driver refuses to make a volume with it, so claims of the class stay Pending.",
+    remedy: "Make a new class for the driver, without the parameter.",
+  },
   // Claims.
   LS1401: {
     title: "a claim waits for a provisioner that is not there",
@@ -179,6 +222,18 @@ const codes = {
     severity: "warning",
     why: "`longshore.dev/provisioning` stays until it is certain that no disk was left behind. Without the provisioner it stays for good.",
     remedy: "Start the provisioner of the claim's driver and see its events.",
+  },
+  LS1403: {
+    title: "a snapshot belongs to a driver that is registered nowhere",
+    severity: "warning",
+    why: "Nothing restores or deletes the snapshot. Its finalizer holds the object, and that of a claim which is its source.",
+    remedy: "Deploy the driver, or delete the snapshot at the provider and take the finalizers off.",
+  },
+  LS1404: {
+    title: "a snapshot of an in-tree volume cannot be taken yet",
+    severity: "warning",
+    why: "Only CSI drivers take snapshots. The snapshot stays unready until the volume's plugin is redirected to its driver.",
+    remedy: "Delete the VolumeSnapshot, or carry the plugin across first.",
   },
   // Attachments.
   LS1501: {
@@ -212,6 +267,19 @@ const codes = {
     why: "Only the attacher of that driver takes its finalizer off. The object cannot be deleted.",
     remedy: "Deploy the driver until the object is gone, or detach by hand and take the finalizer off.",
   },
+  LS1506: {
+    title: "a volume is attached to a node where no pod uses it",
+    severity: "warning",
+    why: "The attachment was left. The disk cannot be attached to another node, and counts for the limit of this one.",
+    remedy:
+      "See that nothing is mounted on the node, and whether the controller manager runs: it detaches what no pod uses. Then delete the VolumeAttachment.",
+  },
+  LS1507: {
+    title: "a controller or a kubelet reports that a volume fails",
+    severity: "warning",
+    why: "What fails before an upgrade fails after it as well, and hides what the upgrade breaks.",
+    remedy: "See to the cause that the event names before the upgrade.",
+  },
   // Nodes.
   LS1601: {
     title: "a node says that a plugin is migrated, and has no driver for it",
@@ -243,6 +311,26 @@ const codes = {
     severity: "warning",
     why: "The crossing that set the mark has not ended. No pod is scheduled there.",
     remedy: "Run `longshore migrate` or `longshore rollback` with the same plugin to its end.",
+  },
+  LS1606: {
+    title: "a node and the control plane do not agree on who attaches a volume",
+    severity: "error",
+    why: "The one attaches by the in-tree plugin and the other waits for the driver, or the other way round. The volume is not mounted, and may be attached twice. The control plane is to cross before the nodes and to go back after them, and each node while it is drained.",
+    remedy:
+      "Drain the node, wait until nothing of the plugin is attached there, and give kubelet and controller manager gates that fit.",
+  },
+  LS1607: {
+    title: "a node lacks a label for the topology of its driver",
+    severity: "warning",
+    why: "The scheduler finds the nodes of a volume by their labels. A pod with a volume of such a topology is not scheduled there.",
+    remedy: "Restart the driver's pod on the node: the kubelet writes the labels when the driver registers.",
+  },
+  LS1608: {
+    title: "how many volumes nodes may have, before and after",
+    severity: "info",
+    why: "The in-tree limit is the provider's, and that of the driver may be lower, since it counts network interfaces and system disks.",
+    remedy:
+      "Compare the two. Where the room after is small, spread the pods over more nodes before the upgrade.",
   },
   // Upgrades.
   LS1701: {

@@ -4,17 +4,12 @@ import { isObject, member } from "../convert/kube-object.ts";
 import { found, type RuleFinding } from "./assessment-finding.ts";
 import { type Inventory, type InventoryList, subjectOf } from "./inventory.ts";
 import { type InventoryKind, inventoryKinds } from "./inventory-kinds.ts";
+import { isPluralOf, type TemplateHolder, type TemplatePath, templateKind } from "./template-paths.ts";
 
-const kinds: ReadonlyMap<string, InventoryKind> = new Map(
-  inventoryKinds.map((kind) => [`${kind.resource.group}/${kind.resource.kind}`, kind]),
+const keyOfKind = (kind: InventoryKind): string => `${kind.resource.group}/${kind.resource.kind}`;
+const ownKinds: ReadonlyMap<string, InventoryKind> = new Map(
+  inventoryKinds.map((kind) => [keyOfKind(kind), kind]),
 );
-
-/** The kind of the inventory that an object is of; undefined for any other. */
-export function inventoryKindOf(object: KubeObject): InventoryKind | undefined {
-  const { apiVersion = "", kind = "" } = object;
-  const slash = apiVersion.indexOf("/");
-  return kinds.get(`${slash < 0 ? "" : apiVersion.slice(0, slash)}/${kind}`);
-}
 
 /** The first of the fields that rules rely on which is of another type than the API gives it. */
 function malformedField(
@@ -33,23 +28,56 @@ function malformedField(
 export class InventoryBuilder {
   readonly gaps: RuleFinding[] = [];
   readonly unread = new Set<string>();
+  /** Every kind that is gathered, in the order in which they are read. */
+  readonly kinds: readonly InventoryKind[];
+  readonly #named: readonly InventoryKind[];
   readonly #objects = new Map<InventoryKind, Map<string, Stored>>();
   #secrets: Set<string> | undefined;
 
+  /** @param templates custom resources that are gathered as well */
+  constructor(templates: readonly TemplatePath[] = []) {
+    this.#named = templates.map(templateKind);
+    this.kinds = [...inventoryKinds, ...this.#named];
+  }
+
+  /** The kind of the inventory that an object is of; undefined for any other. */
+  kindOf({ apiVersion = "", kind = "" }: KubeObject): InventoryKind | undefined {
+    const slash = apiVersion.indexOf("/");
+    const group = slash < 0 ? "" : apiVersion.slice(0, slash);
+    const own = ownKinds.get(`${group}/${kind}`);
+    if (own !== undefined || this.#named.length === 0) return own;
+    return this.#named.find(({ resource }) => resource.group === group && isPluralOf(resource.plural, kind));
+  }
+
   /** Keeps what the rules need of the object. One whose fields are not as its kind has them is a gap. */
   add(kind: InventoryKind, object: KubeObject): void {
-    const malformed = malformedField(kind, object);
-    if (malformed !== undefined) {
-      const { field, evidence } = malformed;
-      this.gaps.push(found("LS1004", { object: subjectOf(kind.resource.kind, object), field, evidence }));
-      return;
-    }
+    if (this.#isMalformed(kind, object)) return;
+    const objects = this.#objectsOf(kind);
+    if (kind.isKept?.(object) === false) return;
+    objects.set(keyOf(object), kind.keep(object) as Stored);
+  }
+
+  /** Takes an object of which only what the rules need is there. One whose fields are not as its kind has them is a gap. */
+  addKept(kind: InventoryKind, object: Stored): void {
+    if (this.#isMalformed(kind, object)) return;
+    this.#objectsOf(kind).set(keyOf(object), object);
+  }
+
+  #objectsOf(kind: InventoryKind): Map<string, Stored> {
     let objects = this.#objects.get(kind);
     if (objects === undefined) {
       objects = new Map();
       this.#objects.set(kind, objects);
     }
-    objects.set(keyOf(object), kind.keep(object) as Stored);
+    return objects;
+  }
+
+  #isMalformed(kind: InventoryKind, object: KubeObject): boolean {
+    const malformed = malformedField(kind, object);
+    if (malformed === undefined) return false;
+    const { field, evidence } = malformed;
+    this.gaps.push(found("LS1004", { object: subjectOf(kind.resource.kind, object), field, evidence }));
+    return true;
   }
 
   /** From here on it counts which Secrets there are. */
@@ -67,10 +95,22 @@ export class InventoryBuilder {
     return this.#objects.has(kind);
   }
 
+  #noteEmptyPaths(): void {
+    for (const kind of this.#named) {
+      const objects = [...(this.#objects.get(kind)?.values() ?? [])] as readonly Partial<TemplateHolder>[];
+      if (objects.length === 0 || objects.some(({ podSpecs }) => podSpecs?.length !== 0)) continue;
+      const evidence = `the path leads to a pod in none of ${objects.length} objects`;
+      this.gaps.push(
+        found("LS1004", { object: `kind ${kind.resource.plural}.${kind.resource.group}`, evidence }),
+      );
+    }
+  }
+
   /** What was gathered. */
   build(now: Date): Inventory {
+    this.#noteEmptyPaths();
     const list = <T extends Stored>(name: InventoryList): readonly T[] =>
-      inventoryKinds
+      this.kinds
         .filter((kind) => kind.list === name)
         .flatMap((kind) => [...(this.#objects.get(kind)?.values() ?? [])] as T[]);
     return {
@@ -85,6 +125,10 @@ export class InventoryBuilder {
       csiNodes: list("csiNodes"),
       csiDrivers: list("csiDrivers"),
       budgets: list("budgets"),
+      snapshots: list("snapshots"),
+      snapshotContents: list("snapshotContents"),
+      vsphereRegistrations: list("vsphereRegistrations"),
+      events: list("events"),
       secrets: this.#secrets,
       gaps: this.gaps,
       unread: this.unread,

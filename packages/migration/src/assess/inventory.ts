@@ -2,6 +2,7 @@
 import type {
   CSIDriver,
   CSINode,
+  Event,
   KubeObject,
   Node,
   PersistentVolume,
@@ -12,7 +13,13 @@ import type {
   Stored,
   VolumeAttachment,
 } from "@longshore/kube";
+import type { VolumeSnapshot, VolumeSnapshotContent } from "@longshore/storage";
 import type { RuleFinding } from "./assessment-finding.ts";
+
+/** A disk that the vSphere driver has entered in the vCenter's list of container volumes (`cns.vmware.com/v1alpha1`). */
+export interface VsphereRegistration extends KubeObject {
+  readonly spec?: { readonly volumepath?: string; readonly volumeid?: string };
+}
 
 /** The objects of a cluster, as far as an assessment or a plan needs them. They are never changed. */
 export interface Inventory {
@@ -29,6 +36,11 @@ export interface Inventory {
   readonly csiNodes: readonly Stored<CSINode>[];
   readonly csiDrivers: readonly Stored<CSIDriver>[];
   readonly budgets: readonly Stored<PodDisruptionBudget>[];
+  readonly snapshots: readonly Stored<VolumeSnapshot>[];
+  readonly snapshotContents: readonly Stored<VolumeSnapshotContent>[];
+  readonly vsphereRegistrations: readonly Stored<VsphereRegistration>[];
+  /** Warnings that have to do with volumes. */
+  readonly events: readonly Stored<Event>[];
   /** `namespace/name` of each Secret; undefined: not looked for. */
   readonly secrets: ReadonlySet<string> | undefined;
   /** What could not be looked at, as findings. */

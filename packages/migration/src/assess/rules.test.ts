@@ -1,104 +1,24 @@
-import type { KubeObject, Stored } from "@longshore/kube";
 import { describe, expect, it } from "vitest";
-import { assess } from "./assess.ts";
 import { findingCodes } from "./finding-codes.ts";
-import { InventoryBuilder, inventoryKindOf } from "./inventory-builder.ts";
-
-type Fields = Readonly<Record<string, unknown>>;
-const driver = "ebs.csi.aws.com";
-const plugin = "kubernetes.io/aws-ebs";
-const storage = "storage.k8s.io/v1";
-
-const object = (apiVersion: string, kind: string, name: string, fields: Fields = {}): KubeObject => {
-  const { metadata = {}, ...rest } = fields;
-  const namespace = [
-    "Pod",
-    "PersistentVolumeClaim",
-    "Deployment",
-    "PodDisruptionBudget",
-    "ReplicaSet",
-  ].includes(kind)
-    ? { namespace: "default" }
-    : {};
-  return {
-    apiVersion,
-    kind,
-    metadata: { name, ...namespace, ...(metadata as object) },
-    ...rest,
-  } as KubeObject;
-};
-const node = (name: string, fields: Fields = {}, version = "v1.27.3") =>
-  object("v1", "Node", name, {
-    metadata: { labels: { "topology.ebs.csi.aws.com/zone": "us-east-1a" } },
-    status: { nodeInfo: { kubeletVersion: version } },
-    ...fields,
-  });
-const csiNode = (name: string, drivers: readonly string[], migrated = plugin, count = 25) =>
-  object(storage, "CSINode", name, {
-    metadata: { annotations: { "storage.alpha.kubernetes.io/migrated-plugins": migrated } },
-    spec: { drivers: drivers.map((d) => ({ name: d, nodeID: name, allocatable: { count } })) },
-  });
-const csiDriver = (fields: Fields = {}) => object(storage, "CSIDriver", driver, { spec: {}, ...fields });
-const ebs = (name: string, spec: Fields = {}, metadata: Fields = {}) =>
-  object("v1", "PersistentVolume", name, {
-    metadata: { annotations: { "pv.kubernetes.io/provisioned-by": plugin }, ...metadata },
-    spec: {
-      awsElasticBlockStore: { volumeID: "aws://us-east-1a/vol-0123456789abcdef0", fsType: "ext4" },
-      accessModes: ["ReadWriteOnce"],
-      persistentVolumeReclaimPolicy: "Delete",
-      ...spec,
-    },
-  });
-const claim = (name: string, spec: Fields, fields: Fields = {}) =>
-  object("v1", "PersistentVolumeClaim", name, { spec, status: { phase: "Bound" }, ...fields });
-const pod = (name: string, volumes: readonly Fields[], fields: Fields = {}) =>
-  object("v1", "Pod", name, {
-    spec: { nodeName: "n1", volumes, ...(fields.spec as object) },
-    status: { phase: "Running" },
-    metadata: { labels: { app: "a" } },
-  });
-const claimVolume = { name: "data", persistentVolumeClaim: { claimName: "c1" } };
-const inline = { name: "own", awsElasticBlockStore: { volumeID: "aws://us-east-1a/vol-00000000000000001" } };
-const attachment = (name: string, spec: Fields, fields: Fields = {}) =>
-  object(storage, "VolumeAttachment", name, {
-    spec: { attacher: driver, nodeName: "n1", source: { persistentVolumeName: "pv1" }, ...spec },
-    ...fields,
-  });
-const storageClass = (name: string, provisioner: string, parameters: Fields = {}, fields: Fields = {}) =>
-  object(storage, "StorageClass", name, { provisioner, parameters, ...fields });
-
-/** A cluster of one node in which all is as it should be. */
-const sound: readonly KubeObject[] = [
-  node("n1"),
-  csiNode("n1", [driver]),
-  csiDriver(),
-  ebs("pv1"),
-  claim("c1", { volumeName: "pv1" }),
-  pod("web", [claimVolume]),
-];
-
-/** The sound cluster with these objects added, or put in place of those of the same kind and name. */
-function codesOf(
-  objects: readonly KubeObject[],
-  options: {
-    readonly without?: readonly string[];
-    readonly target?: number;
-    readonly secrets?: readonly string[];
-  } = {},
-): string[] {
-  const builder = new InventoryBuilder();
-  if (options.secrets !== undefined) builder.lookForSecrets();
-  for (const name of options.secrets ?? []) builder.addSecret({ metadata: { name, namespace: "default" } });
-  const kept = sound.filter((o) => !(options.without ?? []).includes(`${o.kind} ${o.metadata?.name}`));
-  for (const each of [...kept, ...objects]) {
-    const kind = inventoryKindOf(each);
-    if (kind === undefined) throw new Error(`${each.kind} is not in an inventory`);
-    builder.add(kind, each as Stored);
-  }
-  const inventory = builder.build(new Date("2026-01-01T12:00:00Z"));
-  const { findings } = assess(inventory, options.target === undefined ? {} : { targetMinor: options.target });
-  return [...new Set(findings.map(({ code }) => code))].filter((code) => code !== "LS1202");
-}
+import {
+  assessed,
+  attachment,
+  claim,
+  claimVolume,
+  codesOf,
+  csiDriver,
+  csiNode,
+  driver,
+  ebs,
+  type Fields,
+  inline,
+  node,
+  object,
+  plugin,
+  pod,
+  storage,
+  storageClass,
+} from "./testing/sound-cluster.ts";
 
 const long = "2026-01-01T11:00:00Z";
 const azureFile = object("v1", "PersistentVolume", "az", {
@@ -133,6 +53,60 @@ const deployment = (volume: Fields) =>
 const zoned = {
   allowedTopologies: [{ matchLabelExpressions: [{ key: "topology.kubernetes.io/zone", values: ["a"] }] }],
 };
+
+const blank = { awsElasticBlockStore: { volumeID: "aws://us-east-1a/vol-0123456789abcdef0" } };
+const share = (source: Fields = {}, spec: Fields = {}) =>
+  object("v1", "PersistentVolume", "share", {
+    spec: {
+      azureFile: { shareName: "share", secretName: "azure-secret", secretNamespace: "default", ...source },
+      accessModes: ["ReadWriteMany"],
+      claimRef: { namespace: "team", name: "c" },
+      ...spec,
+    },
+  });
+const vsphere = object("v1", "PersistentVolume", "vm", {
+  spec: {
+    vsphereVolume: { volumePath: "[ds] kubevols/disk.vmdk", fsType: "ext4" },
+    accessModes: ["ReadWriteOnce"],
+  },
+});
+const vsphereParts = [
+  csiNode("n1", [driver, "csi.vsphere.vmware.com"], `${plugin},kubernetes.io/vsphere-volume`),
+  object(storage, "CSIDriver", "csi.vsphere.vmware.com", { spec: {} }),
+];
+const registration = (volumepath: string) =>
+  object("cns.vmware.com/v1alpha1", "CnsVSphereVolumeMigration", "id-1", {
+    spec: { volumepath, volumeid: "id-1" },
+  });
+const portworx = (annotations: Fields) =>
+  object("v1", "PersistentVolume", "px", {
+    metadata: { annotations },
+    spec: { portworxVolume: { volumeID: "1", fsType: "ext4" }, accessModes: ["ReadWriteOnce"] },
+  });
+const snapshotContent = (name: string) =>
+  object("snapshot.storage.k8s.io/v1", "VolumeSnapshotContent", "sc", { spec: { driver: name } });
+const snapshot = object("snapshot.storage.k8s.io/v1", "VolumeSnapshot", "s", {
+  spec: { source: { persistentVolumeClaimName: "c1" } },
+});
+const event = (reason: string) =>
+  object("v1", "Event", "e", {
+    involvedObject: { kind: "Pod", namespace: "default", name: "web" },
+    ...{ reason, message: "timed out", lastTimestamp: long },
+  });
+const idle = attachment("a", {}, { metadata: { creationTimestamp: long }, status: { attached: true } });
+const attachedInTree = (name: string) => ({
+  status: { nodeInfo: { kubeletVersion: "v1.22.3" }, volumesAttached: [{ name, devicePath: "/dev/xvdb" }] },
+});
+const csiNodeWithKeys = (...topologyKeys: readonly string[]) => ({
+  ...csiNode("n1", []),
+  spec: { drivers: [{ name: driver, nodeID: "n1", topologyKeys }] },
+});
+const driverPod = (ready: string) => ({
+  ...pod("ebs-csi-node-1", [
+    { name: "plugin-dir", hostPath: { path: `/var/lib/kubelet/plugins/${driver}/`, type: "Directory" } },
+  ]),
+  status: { phase: "Running", conditions: [{ type: "Ready", status: ready }] },
+});
 
 /** For each code what raises it in the sound cluster, and what is close to that and does not. */
 type Case = readonly [code: string, raises: () => string[], not: () => string[]];
@@ -171,6 +145,7 @@ const cases: readonly Case[] = [
       ]),
     () => codesOf([]),
   ],
+  ["LS1106", () => codesOf([driverPod("False")]), () => codesOf([driverPod("True")])],
   [
     "LS1201",
     () => codesOf([ebs("bad", { awsElasticBlockStore: { volumeID: "aws://us-east-1a/not-a-volume" } })]),
@@ -218,6 +193,31 @@ const cases: readonly Case[] = [
   ],
   ["LS1210", () => codesOf([rbd]), () => codesOf([])],
   [
+    "LS1211",
+    () => codesOf([share({}, { volumeMode: "Block" }), ...azureParts]),
+    () => codesOf([share(), ...azureParts]),
+  ],
+  [
+    "LS1212",
+    () => codesOf([ebs("pv1", blank)]),
+    () => codesOf([ebs("pv1", { ...blank, volumeMode: "Block" })]),
+  ],
+  [
+    "LS1213",
+    () => codesOf([share({ secretNamespace: undefined }), ...azureParts]),
+    () => codesOf([share({ secretNamespace: "team" }), ...azureParts]),
+  ],
+  [
+    "LS1214",
+    () => codesOf([vsphere, ...vsphereParts]),
+    () => codesOf([vsphere, ...vsphereParts, registration("[ds] kubevols/disk.vmdk")]),
+  ],
+  [
+    "LS1215",
+    () => codesOf([portworx({ "openstorage.io/auth-secret-name": "px" })], { target: 31 }),
+    () => codesOf([portworx({ "openstorage.io/auth-secret-name": "px" })], { target: 33 }),
+  ],
+  [
     "LS1301",
     () => codesOf([storageClass("fast", plugin, { zone: "a" }, zoned)]),
     () => codesOf([storageClass("fast", plugin, {}, zoned)]),
@@ -226,6 +226,11 @@ const cases: readonly Case[] = [
     "LS1302",
     () => codesOf([storageClass("fast", "kubernetes.io/aws-ebs", { fstype: "xfs" })]),
     () => codesOf([storageClass("fast", driver, { fstype: "xfs" })]),
+  ],
+  [
+    "LS1303",
+    () => codesOf([storageClass("s", "kubernetes.io/azure-disk", { storageAccount: "a" })]),
+    () => codesOf([storageClass("s", "kubernetes.io/azure-disk", { skuName: "Premium_LRS" })]),
   ],
   [
     "LS1401",
@@ -255,6 +260,12 @@ const cases: readonly Case[] = [
         claim("c1", { volumeName: "pv1" }, { metadata: { finalizers: ["longshore.dev/provisioning"] } }),
       ]),
   ],
+  ["LS1403", () => codesOf([snapshotContent("gone.csi.example")]), () => codesOf([snapshotContent(driver)])],
+  [
+    "LS1404",
+    () => codesOf([snapshot, node("n1", {}, "v1.20.0"), csiNode("n1", [driver], "")]),
+    () => codesOf([snapshot]),
+  ],
   ["LS1501", () => codesOf([attachment("a", { nodeName: "gone" })]), () => codesOf([attachment("a", {})])],
   [
     "LS1502",
@@ -276,6 +287,8 @@ const cases: readonly Case[] = [
     () => codesOf([ebs("pv1", {}, { finalizers: ["external-attacher/gone-csi-example"] })]),
     () => codesOf([ebs("pv1", {}, { finalizers: ["external-attacher/ebs-csi-aws-com"] })]),
   ],
+  ["LS1506", () => codesOf([idle], { without: ["Pod web"] }), () => codesOf([idle])],
+  ["LS1507", () => codesOf([event("FailedAttachVolume")]), () => codesOf([event("BackOff")])],
   ["LS1601", () => codesOf([csiNode("n1", [])]), () => codesOf([csiNode("n1", [], "kubernetes.io/cinder")])],
   [
     "LS1602",
@@ -299,8 +312,27 @@ const cases: readonly Case[] = [
       codesOf([node("n1", { metadata: { annotations: { "longshore.dev/cordoned-for-crossing": "x" } } })]),
     () => codesOf([node("n1", { spec: { unschedulable: true } })]),
   ],
+  [
+    "LS1606",
+    () => codesOf([node("n1", attachedInTree("kubernetes.io/aws-ebs/vol-1"))]),
+    () => codesOf([node("n1", attachedInTree(`kubernetes.io/csi/${driver}^vol-1`))]),
+  ],
+  [
+    "LS1607",
+    () => codesOf([csiNodeWithKeys("topology.ebs.csi.aws.com/zone", "example.com/rack")]),
+    () => codesOf([csiNodeWithKeys("topology.ebs.csi.aws.com/zone")]),
+  ],
+  [
+    "LS1608",
+    () => assessed([]).findings.map(({ code }) => code),
+    () => assessed([csiNode("n1", [driver], plugin, Number.NaN)]).findings.map(({ code }) => code),
+  ],
   ["LS1701", () => codesOf([rbd], { target: 31 }), () => codesOf([rbd], { target: 30 })],
-  ["LS1702", () => codesOf([], { target: 28 }), () => codesOf([])],
+  [
+    "LS1702",
+    () => codesOf([node("n1", {}, "v1.22.3"), csiNode("n1", [driver], "")], { target: 23 }),
+    () => codesOf([], { target: 28 }),
+  ],
   ["LS1801", () => codesOf([budget(0)]), () => codesOf([budget(1)])],
 ];
 

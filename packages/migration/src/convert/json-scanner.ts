@@ -1,8 +1,10 @@
 /**
  * Finds the end of JSON values in text that arrives in parts, and the items of a list inside one. Brackets and
- * strings are all it understands; whether a value is sound is for the parser to say.
+ * strings are all it understands; whether a value is sound is for the parser to say. To a sink that parses items, each is
+ * offered by a guess of its end (`item-guess.ts`) first, which saves looking at every bracket.
  */
 
+import { ItemGuess } from "./item-guess.ts";
 import type { PieceSink } from "./piece-sink.ts";
 import type { TextWindow } from "./text-window.ts";
 
@@ -23,6 +25,9 @@ export class JsonScanner {
   /** Set once the items of a list have begun; the depth between items, or -1 when they have ended. */
   #list: { readonly itemDepth: number } | undefined;
   #startLine = 1;
+  /** Set where an item may begin and its end is to be guessed. */
+  #guess: ItemGuess | undefined;
+  #mayGuess = false;
 
   constructor(window: TextWindow, sink: PieceSink) {
     this.#window = window;
@@ -36,6 +41,8 @@ export class JsonScanner {
     this.#inString = false;
     this.#lastString = "";
     this.#list = undefined;
+    this.#guess = undefined;
+    this.#mayGuess = false;
     this.#startLine = this.#window.line;
   }
 
@@ -43,6 +50,7 @@ export class JsonScanner {
   read(): boolean {
     const window = this.#window;
     for (;;) {
+      if (this.#mayGuess && !this.#guessItem()) return false;
       if (this.#inString && !this.#skipString()) return this.#starved();
       INTERESTING.lastIndex = window.at + this.#scanned;
       const found = INTERESTING.exec(window.text);
@@ -52,6 +60,18 @@ export class JsonScanner {
       }
       if (this.#step(found[0], found.index)) return true;
     }
+  }
+
+  /** Takes the item that begins here if its end is guessed; false: more text is needed for that. */
+  #guessItem(): boolean {
+    const window = this.#window;
+    const end = this.#guess?.endOfItem(window);
+    if (end === "later") return false;
+    this.#mayGuess = false;
+    if (end === undefined) return true;
+    const text = window.text.slice(window.at, end).trimStart();
+    if (this.#sink.jsonItem?.(text, window.line) === true) window.take(end);
+    return true;
   }
 
   /** Takes one bracket, quote or comma; true when the value ends with it. */
@@ -87,6 +107,8 @@ export class JsonScanner {
     this.#list = { itemDepth: this.#depth };
     this.#scanned = 0;
     this.#sink.listStart("json", this.#window.take(end));
+    this.#guess = this.#sink.jsonItem === undefined ? undefined : new ItemGuess();
+    this.#mayGuess = this.#guess !== undefined;
   }
 
   #closeItem(end: number): void {
@@ -94,6 +116,7 @@ export class JsonScanner {
     const text = this.#window.take(end);
     this.#window.at += 1; // The comma.
     this.#scanned = 0;
+    this.#mayGuess = this.#guess !== undefined;
     const item = text.trim();
     if (item !== "") this.#sink.listItem("json", item, line, "");
   }
@@ -103,6 +126,7 @@ export class JsonScanner {
     // `closeItem` has skipped a comma; here it is the bracket, which belongs to the tail.
     this.#window.at -= 1;
     this.#scanned = 1;
+    this.#mayGuess = false;
     if (this.#list !== undefined) this.#list = { itemDepth: -1 };
   }
 

@@ -61,7 +61,7 @@ export interface ClusterStatus {
 
 /** The status. It takes time in proportion to the inventory. */
 export function clusterStatusOf(inventory: Inventory): ClusterStatus {
-  const view = assessView(inventory, undefined, false);
+  const view = assessView(inventory, undefined);
   return {
     at: inventory.now.toISOString(),
     nodes: nodesOf(inventory),

@@ -23,6 +23,17 @@ const finding = {
     evidence: text,
     remedy: text,
     link: text,
+    becomes: {
+      type: "array",
+      items: {
+        type: "object",
+        required: ["field", "to", "fate", "why"],
+        properties: {
+          ...{ field: text, value: text, to: text, toValue: text, why: text },
+          fate: { enum: ["kept", "renamed", "moved", "added", "dropped", "rejected"] },
+        },
+      },
+    },
   },
 };
 

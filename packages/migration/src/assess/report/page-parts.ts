@@ -42,6 +42,9 @@ th { color: ${colors.mute}; font-weight: 550; border-top: 0; }
 th:first-child, td:first-child { min-width: 13rem; }
 th:last-child, td:last-child { white-space: nowrap; }
 code { font-size: .9em; color: ${colors.mute}; }
+.sides { margin: .4rem 0 0; font-size: .9em; }
+.sides div { display: grid; grid-template-columns: 1fr 1fr; gap: .5rem; border-top: 1px dotted ${colors.line}; }
+.sides dd { font-size: 1em; font-weight: 400; }
 [hidden] { display: none; }
 @media print { .filter { display: none; } body { max-width: none; padding: 0; } details { break-inside: auto; } tr { break-inside: avoid; } }
 `;

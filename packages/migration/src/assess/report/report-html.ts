@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { foreignText } from "@longshore/runtime";
 import type { Assessment, Verdict } from "../assess.ts";
-import type { AssessmentFinding } from "../assessment-finding.ts";
+import type { AssessmentFinding, Becomes } from "../assessment-finding.ts";
 import { findingCode, type Severity } from "../finding-codes.ts";
 import { pageScript, pageStyle } from "./page-parts.ts";
 import { byCode, countsOf, whenText } from "./report-data.ts";
@@ -104,9 +104,21 @@ ${findings.map(row).join("\n")}
 </details>`;
 }
 
-function row({ object, field, evidence, remedy, when }: AssessmentFinding): string {
+function row({ object, field, evidence, remedy, when, becomes = [] }: AssessmentFinding): string {
   const at = field === undefined ? "" : `<br><code>${escaped(field)}</code>`;
-  return `<tr><td>${escaped(object)}${at}</td><td>${escaped(evidence)}</td><td>${escaped(remedy)}</td><td>${whenText(when)}</td></tr>`;
+  return `<tr><td>${escaped(object)}${at}</td><td>${escaped(evidence)}${sides(becomes)}</td><td>${escaped(remedy)}</td><td>${whenText(when)}</td></tr>`;
+}
+
+/** An object beside what it becomes. Lines of a description list: a table in the table would be read as rows of findings. */
+function sides(becomes: readonly Becomes[]): string {
+  if (becomes.length === 0) return "";
+  const text = (field: string, value: string | undefined) =>
+    field === "" ? "—" : escaped(value === undefined ? field : `${field} = ${value}`);
+  const rows = becomes.map(
+    ({ field, value, to, toValue, fate, why }) =>
+      `<div><dt><code>${text(field, value)}</code></dt><dd><code>${text(to, toValue)}</code> ${escaped(`${fate}: ${why}`)}</dd></div>`,
+  );
+  return `<dl class="sides">${rows.join("")}</dl>`;
 }
 
 const entities: Readonly<Record<string, string>> = {

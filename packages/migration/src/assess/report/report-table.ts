@@ -2,7 +2,7 @@
 import { foreignText } from "@longshore/runtime";
 import type { Assessment } from "../assess.ts";
 import type { AssessmentDiff } from "../assessment-diff.ts";
-import type { AssessmentFinding } from "../assessment-finding.ts";
+import type { AssessmentFinding, Becomes } from "../assessment-finding.ts";
 import { findingCode } from "../finding-codes.ts";
 import { byCode, countsOf } from "./report-data.ts";
 
@@ -63,10 +63,11 @@ function group(findings: readonly AssessmentFinding[], { all = false }: TableOpt
     "       ",
   );
   const remedies = new Set(shown.map(({ remedy }) => remedy));
-  for (const { object, field, evidence, remedy, when } of shown) {
+  for (const { object, field, evidence, remedy, when, becomes = [] } of shown) {
     const only = when === "both" ? "" : when === "now" ? " [now only]" : " [target only]";
     const at = field === undefined ? "" : `, ${field}`;
     lines.push(...wrapped(`  - ${object}${at}: ${evidence}${only}`, "    "));
+    if (all) lines.push(...sides(becomes));
     if (remedies.size > 1) lines.push(...wrapped(`    -> ${remedy}`, "       "));
   }
   const left = findings.length - shown.length;
@@ -75,8 +76,21 @@ function group(findings: readonly AssessmentFinding[], { all = false }: TableOpt
   return lines;
 }
 
+/** The object and what it becomes, side by side where both fit. */
+function sides(becomes: readonly Becomes[]): string[] {
+  const column = 44;
+  return becomes.flatMap(({ field, value, to, toValue, fate }) => {
+    const left = field === "" ? "" : value === undefined ? field : `${field} = ${value}`;
+    const right = to === "" ? "" : toValue === undefined ? to : `${to} = ${toValue}`;
+    const row = `      ${left.padEnd(column)} ${`| ${right}`.trimEnd()} (${fate})`;
+    if (left.length <= column && row.length <= width) return wrapped(row, "        ", true);
+    return wrapped(`      ${left} | ${right} (${fate})`, "        ");
+  });
+}
+
 /** The text on lines that fit; words longer than a line are cut. What servers and drivers said is sanitized. */
-function wrapped(text: string, indent: string): string[] {
+function wrapped(text: string, indent: string, isAligned = false): string[] {
+  if (isAligned) return [foreignText(text, Number.POSITIVE_INFINITY)];
   const lines: string[] = [];
   const start = /^ */.exec(text)?.[0] ?? "";
   let line = start;

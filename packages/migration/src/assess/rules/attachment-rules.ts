@@ -1,5 +1,5 @@
 /** VolumeAttachments that are stuck or have lost what they belong to, and finalizers of drivers that are gone. */
-import type { Stored, VolumeAttachment } from "@longshore/kube";
+import { hasFinalizer, isDeleting, type Stored, type VolumeAttachment } from "@longshore/kube";
 import { attacherFinalizer } from "@longshore/storage";
 import type { AssessView } from "../assess-view.ts";
 import { found, type RuleFinding } from "../assessment-finding.ts";
@@ -8,11 +8,18 @@ import { subjectOf } from "../inventory.ts";
 /** After this time a detach is stuck, in milliseconds: the attach/detach controller forces one after six minutes. */
 const stuckAfterMs = 6 * 60_000;
 
+/** Of the provisioner, on a PersistentVolume whose disk is still to be deleted (KEP-2644). */
+const provisionerFinalizer = "external-provisioner.volume.kubernetes.io/finalizer";
+
 /** Findings about VolumeAttachments and finalizers. */
 export function attachmentRules(view: AssessView): RuleFinding[] {
   const { attachments, nodes, unread } = view.inventory;
   const known = unread.has("Node") ? undefined : new Set(nodes.map(({ metadata }) => metadata.name));
-  return [...attachments.flatMap((va) => attachment(view, known, va)), ...finalizersLeft(view)];
+  return [
+    ...attachments.flatMap((va) => attachment(view, known, va)),
+    ...withoutPod(view, known),
+    ...finalizersLeft(view),
+  ];
 }
 
 function attachment(
@@ -51,6 +58,35 @@ function stuck(view: AssessView, va: Stored<VolumeAttachment>, object: string): 
   return [found("LS1503", { object, field: "metadata.finalizers", evidence })];
 }
 
+/** Attachments of volumes that are there, on nodes that are there, for no pod: nothing detaches them but a controller that missed it. */
+function withoutPod(view: AssessView, nodes: ReadonlySet<string> | undefined): RuleFinding[] {
+  const { attachments, unread, now, nodes: all } = view.inventory;
+  if (nodes === undefined || ["Pod", "PersistentVolumeClaim"].some((kind) => unread.has(kind))) return [];
+  const used = new Set(view.uses.map(({ pv, nodeName }) => `${nodeName}/${pv?.metadata.name}`));
+  const inUse = new Set(
+    all.flatMap(({ metadata, status }) =>
+      (status?.volumesInUse ?? []).map((name) => `${metadata.name}/${name}`),
+    ),
+  );
+  return attachments.flatMap((va) => {
+    const { nodeName, attacher, source } = va.spec;
+    const pv = view.volumeByName.get(source.persistentVolumeName ?? "");
+    if (pv === undefined || !nodes.has(nodeName) || isDeleting(va) || va.status?.attached !== true) return [];
+    const since = va.metadata.creationTimestamp;
+    if (since === undefined || now.getTime() - Date.parse(since) < stuckAfterMs) return [];
+    if (used.has(`${nodeName}/${pv.metadata.name}`)) return [];
+    const { csi } = (view.translated.get(pv.metadata.name)?.csi ?? pv).spec ?? {};
+    if (inUse.has(`${nodeName}/kubernetes.io/csi/${attacher}^${csi?.volumeHandle}`)) return [];
+    return [
+      found("LS1506", {
+        object: subjectOf("VolumeAttachment", va),
+        field: "spec.nodeName",
+        evidence: `PersistentVolume ${pv.metadata.name} is attached to node ${nodeName} since ${since}, and no pod there uses it`,
+      }),
+    ];
+  });
+}
+
 /** Only the attacher of its driver takes such a finalizer off. */
 function finalizersLeft(view: AssessView): RuleFinding[] {
   if (view.inventory.unread.has("CSINode")) return [];
@@ -61,7 +97,20 @@ function finalizersLeft(view: AssessView): RuleFinding[] {
   ];
   // The form of a finalizer replaces characters of the driver's name.
   const present = new Set([...view.registered.keys()].map(attacherFinalizer));
-  return objects.flatMap(([kind, object]) =>
+  const drivers = new Set(view.registered.keys());
+  const undeleted = view.inventory.volumes.flatMap((pv) => {
+    const driver = view.translated.get(pv.metadata.name)?.gates.driverName ?? pv.spec?.csi?.driver;
+    const isHeld = isDeleting(pv) && hasFinalizer(pv, provisionerFinalizer);
+    if (driver === undefined || drivers.has(driver) || !isHeld) return [];
+    return [
+      found("LS1505", {
+        object: subjectOf("PersistentVolume", pv),
+        field: "metadata.finalizers",
+        evidence: `it is being deleted since ${pv.metadata.deletionTimestamp}, ${provisionerFinalizer} holds it, and no node has ${driver}`,
+      }),
+    ];
+  });
+  const byAttachers = objects.flatMap(([kind, object]) =>
     (object.metadata.finalizers ?? [])
       .filter((finalizer) => finalizer.startsWith(owned) && !present.has(finalizer))
       .map((finalizer) =>
@@ -72,4 +121,5 @@ function finalizersLeft(view: AssessView): RuleFinding[] {
         }),
       ),
   );
+  return [...byAttachers, ...undeleted];
 }

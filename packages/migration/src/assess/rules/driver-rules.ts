@@ -1,4 +1,5 @@
 /** Drivers: registered at all, on the nodes that need them, with their CSIDriver. */
+import { isDeleting, isPodTerminal } from "@longshore/kube";
 import type { MigrationGates } from "@longshore/translation";
 import { type AssessView, hasDriver, mayGetPods, stateOf } from "../assess-view.ts";
 import { found, type RuleFinding } from "../assessment-finding.ts";
@@ -14,6 +15,7 @@ export function driverRules(view: AssessView): RuleFinding[] {
       ...withoutObject(view, gates),
     ]),
     ...inUse.findings,
+    ...podsNotReady(view),
   ];
 }
 
@@ -43,6 +45,28 @@ function registration(
         evidence: `${driverName} is registered on ${nodes.size} of ${view.inventory.nodes.length} nodes, and not there`,
       }),
     );
+}
+
+/** Pods of drivers are known by the directory of the driver's socket, which they mount from the node. */
+function podsNotReady(view: AssessView): RuleFinding[] {
+  const drivers = new Set(view.plugins.map(({ driverName }) => driverName));
+  return view.inventory.pods.flatMap((pod) => {
+    const driver = (pod.spec?.volumes ?? [])
+      .map(({ hostPath }) => /\/plugins\/([^/]+)\/?$/.exec(hostPath?.path ?? "")?.[1])
+      .find((name) => name !== undefined && drivers.has(name));
+    if (driver === undefined || isDeleting(pod) || isPodTerminal(pod)) return [];
+    const ready = pod.status?.conditions?.find(({ type }) => type === "Ready");
+    if (ready?.status === "True") return [];
+    const why = ready?.message === undefined || ready.message === "" ? "" : `: ${ready.message}`;
+    return [
+      found("LS1106", {
+        object: `Pod ${pod.metadata.namespace}/${pod.metadata.name}`,
+        field: "status.conditions[Ready]",
+        evidence: `it serves ${driver} on node ${pod.spec?.nodeName ?? "(none)"}, and is not ready${why}`,
+        remedy: `kubectl logs -n ${pod.metadata.namespace} ${pod.metadata.name} --all-containers`,
+      }),
+    ];
+  });
 }
 
 function withoutObject(view: AssessView, gates: MigrationGates): RuleFinding[] {

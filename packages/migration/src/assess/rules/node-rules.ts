@@ -1,4 +1,4 @@
-/** Nodes: what their CSINodes say of migrated plugins, their limits, and cordons that were left. */
+/** Nodes: what their CSINodes say of migrated plugins and of topology, and cordons that were left. */
 import type { CSINode, Node, Stored } from "@longshore/kube";
 import { migratedPluginsOf } from "@longshore/storage";
 import type { MigrationGates } from "@longshore/translation";
@@ -24,7 +24,7 @@ export function nodeRules(view: AssessView): RuleFinding[] {
       annotation(view, csiNode, nodes.get(csiNode.metadata.name)),
     ),
     ...view.plugins.flatMap((gates) => halfCrossed(view, gates)),
-    ...limits(view),
+    ...view.plugins.flatMap((gates) => withoutTopologyLabels(view, gates, nodes)),
   ];
 }
 
@@ -73,24 +73,24 @@ function halfCrossed(view: AssessView, { inTreeName }: MigrationGates): RuleFind
   return [found("LS1602", { object: `plugin ${inTreeName}`, evidence })];
 }
 
-/** Volumes in pods count for the driver's limit as well as PersistentVolumes do. */
-function limits(view: AssessView): RuleFinding[] {
-  const used = new Map<string, Set<string>>();
-  for (const { nodeName, driver, what } of view.uses) {
-    const key = `${nodeName}/${driver}`;
-    used.set(key, (used.get(key) ?? new Set()).add(what));
-  }
-  return view.inventory.csiNodes.flatMap(({ metadata, spec }) =>
-    (spec?.drivers ?? []).flatMap(({ name, allocatable }) => {
-      const count = used.get(`${metadata.name}/${name}`)?.size ?? 0;
-      if (allocatable?.count === undefined || count <= allocatable.count) return [];
-      return [
-        found("LS1604", {
-          object: `Node ${metadata.name}`,
-          field: "CSINode spec.drivers[].allocatable.count",
-          evidence: `its pods use ${count} volumes of ${name}, which allows ${allocatable.count}`,
-        }),
-      ];
-    }),
-  );
+/** The scheduler compares the labels of nodes with the topology of volumes: a key without a label fits none. */
+function withoutTopologyLabels(
+  view: AssessView,
+  { driverName }: MigrationGates,
+  nodes: ReadonlyMap<string, Stored<Node>>,
+): RuleFinding[] {
+  return view.inventory.csiNodes.flatMap(({ metadata, spec }) => {
+    const labels = nodes.get(metadata.name)?.metadata.labels;
+    const keys = spec?.drivers?.find(({ name }) => name === driverName)?.topologyKeys ?? [];
+    if (!nodes.has(metadata.name)) return [];
+    const lacking = keys.filter((key) => labels?.[key] === undefined);
+    if (lacking.length === 0) return [];
+    return [
+      found("LS1607", {
+        object: `Node ${metadata.name}`,
+        field: "metadata.labels",
+        evidence: `${driverName} has the topology keys ${keys.join(", ")} there, and the node has no label ${lacking.join(", ")}`,
+      }),
+    ];
+  });
 }

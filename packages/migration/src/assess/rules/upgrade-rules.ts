@@ -32,10 +32,14 @@ function plugin(view: AssessView, gates: MigrationGates): RuleFinding[] {
     case "gone":
       return [found("LS1701", { object, evidence: `${what}; it is not in Kubernetes 1.${view.minor}` })];
     case "redirected":
-      return [found(view.isTarget ? "LS1702" : "LS1202", { object, evidence })];
+      return [found(isRedirectedByUpgrade(view, gates) ? "LS1702" : "LS1202", { object, evidence })];
     case "in-tree":
       return [found("LS1202", { object, evidence })];
   }
+}
+
+function isRedirectedByUpgrade({ upgradeFrom, ...view }: AssessView, gates: MigrationGates): boolean {
+  return upgradeFrom !== undefined && stateOf({ ...view, minor: upgradeFrom.minor }, gates) !== "redirected";
 }
 
 /** Volumes of plugins that no driver takes over: each is lost to the cluster. */
@@ -57,9 +61,8 @@ function goneSources(view: AssessView): RuleFinding[] {
       );
   return [
     ...view.inventory.volumes.flatMap((pv) => report(pv, "PersistentVolume", pv.spec, "spec")),
-    ...[...view.inventory.pods, ...view.inventory.workloads].flatMap((holder) => {
-      const { path, volumes } = volumesOf(holder);
-      return volumes.flatMap((v, index) => report(holder, holder.kind ?? "object", v, `${path}[${index}]`));
-    }),
+    ...[...view.inventory.pods, ...view.inventory.workloads].flatMap((holder) =>
+      volumesOf(holder).flatMap(([field, volume]) => report(holder, holder.kind ?? "object", volume, field)),
+    ),
   ];
 }

@@ -1,7 +1,11 @@
 /** What in-tree volumes need besides their driver: nodes they can reach, secrets, the group of their pods. */
 import { nodeSelectorMatches, type PersistentVolume } from "@longshore/kube";
-import { type AssessView, stateOf } from "../assess-view.ts";
+import { translateInTreeStorageClassToCSI } from "@longshore/translation";
+import { type AssessView, gatesOf, pluginOfInlineVolume, stateOf, translatedInline } from "../assess-view.ts";
 import { found, type RuleFinding } from "../assessment-finding.ts";
+import { subjectOf } from "../inventory.ts";
+import { translationFault } from "../translation-fault.ts";
+import { holdersOf, volumesOf } from "./workload-rules.ts";
 
 /** Findings about the surroundings of volumes. */
 export function useRules(view: AssessView): RuleFinding[] {
@@ -39,30 +43,82 @@ const secretFields = [
   "nodeExpandSecretRef",
 ] as const;
 
+/** A Secret that the driver is called with. */
+interface SecretUse {
+  readonly object: string;
+  readonly field: string;
+  /** `namespace/name`. */
+  readonly key: string;
+}
+
 function secretRules(view: AssessView): RuleFinding[] {
   const { secrets, unread } = view.inventory;
-  let referred = 0;
-  const findings = [...view.translated].flatMap(([name, { csi }]) => {
-    const source = csi.spec?.csi;
-    const missing = secretFields.flatMap((field) => {
-      const secret = source?.[field];
-      if (secret?.name === undefined) return [];
-      referred += 1;
-      const key = `${secret.namespace}/${secret.name}`;
-      return secrets === undefined || secrets.has(key) ? [] : [{ field, key }];
-    });
-    return missing.map(({ field, key }) =>
-      found("LS1205", {
-        object: `PersistentVolume ${name}`,
-        field: `spec.csi.${field} of its CSI form`,
-        evidence: `there is no Secret ${key}`,
-      }),
-    );
-  });
-  if (secrets !== undefined || referred === 0 || unread.has("Secret")) return findings;
-  const evidence = `translated volumes refer to Secrets in ${referred} fields`;
+  const uses = [...secretsOfVolumes(view), ...secretsOfOwnVolumes(view), ...secretsOfClasses(view)];
+  if (secrets !== undefined) {
+    return uses
+      .filter(({ key }) => !secrets.has(key))
+      .map(({ object, field, key }) =>
+        found("LS1205", { object, field, evidence: `there is no Secret ${key}` }),
+      );
+  }
+  if (uses.length === 0 || unread.has("Secret")) return [];
+  const evidence = `translated volumes and classes refer to Secrets in ${uses.length} fields`;
   return [found("LS1005", { object: "kind Secret", evidence })];
 }
+
+function secretsIn(csi: PersistentVolume, object: string, field: string): SecretUse[] {
+  const source = csi.spec?.csi;
+  return secretFields.flatMap((name) => {
+    const secret = source?.[name];
+    if (secret?.name === undefined) return [];
+    return [{ object, field: `${field}.${name} of its CSI form`, key: `${secret.namespace}/${secret.name}` }];
+  });
+}
+
+function secretsOfVolumes(view: AssessView): SecretUse[] {
+  return [...view.translated].flatMap(([name, { csi }]) =>
+    secretsIn(csi, `PersistentVolume ${name}`, "spec.csi"),
+  );
+}
+
+/** Those of volumes that pods and templates describe themselves; faults of the translation are another rule's. */
+function secretsOfOwnVolumes(view: AssessView): SecretUse[] {
+  return holdersOf(view).flatMap((holder) =>
+    volumesOf(holder).flatMap(([field, volume]) => {
+      if (pluginOfInlineVolume(volume) === undefined) return [];
+      let csi: PersistentVolume | undefined;
+      translationFault(() => {
+        csi = translatedInline(volume, holder.metadata.namespace ?? "default");
+      });
+      if (csi === undefined) return [];
+      return secretsIn(csi, subjectOf(holder.kind ?? "object", holder), field);
+    }),
+  );
+}
+
+const secretParameter = /^csi\.storage\.k8s\.io\/(.*)-secret-name$/;
+
+/** Names with `${…}` depend on the claim, so nothing is known of them. */
+function secretsOfClasses(view: AssessView): SecretUse[] {
+  return view.inventory.classes.flatMap((storageClass) => {
+    if (gatesOf(storageClass.provisioner) === undefined) return [];
+    const { provisioner } = storageClass;
+    let parameters: Readonly<Record<string, string>> = {};
+    translationFault(() => {
+      const csi = translateInTreeStorageClassToCSI(provisioner, storageClass as Translatable);
+      parameters = (csi as { parameters?: Record<string, string> }).parameters ?? {};
+    });
+    return Object.entries(parameters).flatMap(([name, secret]) => {
+      const what = secretParameter.exec(name)?.[1];
+      const namespace = parameters[`csi.storage.k8s.io/${what}-secret-namespace`];
+      if (what === undefined || namespace === undefined || `${secret}${namespace}`.includes("${")) return [];
+      const object = `StorageClass ${storageClass.metadata.name}`;
+      return [{ object, field: `parameters[${name}] of its CSI form`, key: `${namespace}/${secret}` }];
+    });
+  });
+}
+
+type Translatable = Parameters<typeof translateInTreeStorageClassToCSI>[1];
 
 function groupRules(view: AssessView): RuleFinding[] {
   const policies = new Map(

@@ -1,11 +1,10 @@
-/** PersistentVolumes of in-tree plugins: whether they can be translated, and what the driver makes of them. */
+/** PersistentVolumes of in-tree plugins: whether they can be translated, and what every driver makes of them. */
 import type { PersistentVolume, Stored } from "@longshore/kube";
-import { provisionedByAnnotation } from "@longshore/storage";
-import { checkInTreePV, explain, translateInTreePVToCSI } from "@longshore/translation";
+import { AccessModeError, attachAccessMode } from "@longshore/storage";
 import { type AssessView, pluginOfVolume, stateOf } from "../assess-view.ts";
 import { found, type RuleFinding } from "../assessment-finding.ts";
+import { diskDrivers, readerDrivers, shareDrivers } from "../driver-facts.ts";
 import { subjectOf } from "../inventory.ts";
-import { translationFault } from "../translation-fault.ts";
 
 /** Findings about PersistentVolumes. */
 export function volumeRules(view: AssessView): RuleFinding[] {
@@ -14,65 +13,68 @@ export function volumeRules(view: AssessView): RuleFinding[] {
     if (gates === undefined) return [];
     const state = stateOf(view, gates);
     if (state === "gone") return [];
-    const fault = translationFault(() => {
-      checkInTreePV(pv);
-      translateInTreePVToCSI(pv);
-    });
+    const fault = view.faults.get(pv.metadata.name);
     if (fault !== undefined) {
       const severity = state === "redirected" ? "error" : "warning";
       return [found("LS1201", { object: subjectOf("PersistentVolume", pv), severity, ...fault })];
     }
-    return [...accessModes(view, pv), ...deletionTags(pv), ...clusterIds(pv)];
+    const csi = view.translated.get(pv.metadata.name)?.csi;
+    if (csi === undefined) return [];
+    return [
+      ...accessModes(pv, csi, gates.driverName),
+      ...features(pv, gates.driverName),
+      ...fileSystem(pv, csi, gates.driverName),
+    ];
   });
 }
 
-/** Drivers of disks that mount a file system for writing on one node only. */
-const diskDrivers: ReadonlySet<string> = new Set([
-  "ebs.csi.aws.com",
-  "pd.csi.storage.gke.io",
-  "disk.csi.azure.com",
-  "cinder.csi.openstack.org",
-]);
+function accessModes(pv: Stored<PersistentVolume>, csi: PersistentVolume, driver: string): RuleFinding[] {
+  // Those of the translated volume count: the translation of some plugins changes them.
+  const modes = csi.spec?.accessModes ?? [];
+  const why = refused(modes, csi.spec?.volumeMode === "Block", driver);
+  if (why === undefined) return [];
+  const object = subjectOf("PersistentVolume", pv);
+  return [found("LS1207", { object, field: "spec.accessModes", evidence: why })];
+}
 
-function accessModes(view: AssessView, pv: Stored<PersistentVolume>): RuleFinding[] {
-  const driver = view.translated.get(pv.metadata.name)?.gates.driverName ?? "";
-  const modes = pv.spec?.accessModes ?? [];
-  if (!diskDrivers.has(driver) || pv.spec?.volumeMode === "Block" || !modes.includes("ReadWriteMany"))
-    return [];
+/** Why the driver does not take a volume with these modes; undefined when it does. */
+function refused(modes: readonly string[], isBlock: boolean, driver: string): string | undefined {
+  if (modes.length === 0) return undefined;
+  try {
+    attachAccessMode(modes, { singleNodeMultiWriter: false });
+  } catch (error) {
+    if (!(error instanceof AccessModeError)) throw error;
+    return `the attacher refuses the modes ${modes.join(", ")} together: CSI has no mode that is both`;
+  }
+  const all = modes.join(", ");
+  if (!diskDrivers.has(driver)) return undefined;
+  if (modes.includes("ReadWriteMany")) {
+    return isBlock ? undefined : `${driver} does not mount a file system with the modes ${all}`;
+  }
+  if (!modes.includes("ReadOnlyMany") || readerDrivers.has(driver)) return undefined;
+  return `${driver} does not attach a disk to several nodes for reading (${all})`;
+}
+
+function features(pv: Stored<PersistentVolume>, driver: string): RuleFinding[] {
+  if (pv.spec?.volumeMode !== "Block" || !shareDrivers.has(driver)) return [];
   return [
-    found("LS1207", {
+    found("LS1211", {
       object: subjectOf("PersistentVolume", pv),
-      field: "spec.accessModes",
-      evidence: `${driver} does not mount a file system with the modes ${modes.join(", ")}`,
+      field: "spec.volumeMode",
+      evidence: `${driver} serves shares of files, and the volume is a block device`,
     }),
   ];
 }
 
-/** What was provisioned, in the tree or by the driver, has the tags; what was made by hand does not. */
-function deletionTags(pv: Stored<PersistentVolume>): RuleFinding[] {
-  const { awsElasticBlockStore: disk, persistentVolumeReclaimPolicy: policy } = pv.spec ?? {};
-  if (disk == null || policy !== "Delete") return [];
-  if (pv.metadata.annotations?.[provisionedByAnnotation] !== undefined) return [];
+/** In the tree a disk without a type of file system gets ext4, and every component sees that. */
+function fileSystem(pv: Stored<PersistentVolume>, csi: PersistentVolume, driver: string): RuleFinding[] {
+  if (shareDrivers.has(driver) || pv.spec?.volumeMode === "Block") return [];
+  if ((csi.spec?.csi?.fsType ?? "") !== "") return [];
   return [
-    found("LS1208", {
+    found("LS1212", {
       object: subjectOf("PersistentVolume", pv),
-      field: "spec.persistentVolumeReclaimPolicy",
-      evidence: `${disk.volumeID} was not provisioned (there is no annotation ${provisionedByAnnotation}), and its policy is Delete`,
-      remedy: `kubectl patch pv ${pv.metadata.name} -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}', or tag the disk`,
-    }),
-  ];
-}
-
-function clusterIds(pv: Stored<PersistentVolume>): RuleFinding[] {
-  if (pv.spec?.rbd == null) return [];
-  const { steps } = explain.translateInTreePVToCSI(pv);
-  const step = steps.find(({ hashOf }) => hashOf !== undefined);
-  if (step === undefined) return [];
-  return [
-    found("LS1210", {
-      object: subjectOf("PersistentVolume", pv),
-      field: "spec.rbd.monitors",
-      evidence: `its cluster id is ${String(step.value)}, the MD5 of "${step.hashOf}"`,
+      field: "spec.csi.fsType of its CSI form",
+      evidence: `it is empty: in the tree it counts as ext4, through CSI ${driver} chooses, and fsGroup may not be applied`,
     }),
   ];
 }

@@ -6,40 +6,43 @@ import { podHolderOf } from "../../convert/pod-volumes.ts";
 import { type AssessView, pluginOfInlineVolume, stateOf, translatedInline } from "../assess-view.ts";
 import { found, type RuleFinding } from "../assessment-finding.ts";
 import { subjectOf } from "../inventory.ts";
+import type { HeldPodSpec, TemplateHolder } from "../template-paths.ts";
 import { translationFault } from "../translation-fault.ts";
 
 /** Findings about pods and what makes them. */
 export function workloadRules(view: AssessView): RuleFinding[] {
-  const { pods, workloads } = view.inventory;
-  // What a controller makes is reported where it is written down: there it can be changed.
-  const made = [...pods, ...workloads].filter(
-    ({ metadata }) => metadata.ownerReferences?.some(({ controller }) => controller === true) !== true,
-  );
-  return [...made.flatMap((holder) => ownVolumes(view, holder)), ...budgetRules(view)];
+  return [...holdersOf(view).flatMap((holder) => ownVolumes(view, holder)), ...budgetRules(view)];
 }
 
-/** The volumes in the pod spec that an object holds, with their path. */
-export function volumesOf(object: KubeObject): {
-  readonly path: string;
-  readonly volumes: readonly Volume[];
-} {
+/** Pods and templates as they are written down: what a controller makes of them is left out, since it cannot be changed there. */
+export function holdersOf({ inventory }: AssessView): readonly Stored[] {
+  return [...inventory.pods, ...inventory.workloads].filter(
+    ({ metadata }) => metadata.ownerReferences?.some(({ controller }) => controller === true) !== true,
+  );
+}
+
+/** The volumes in the specs of pods that an object holds, with the path of each. */
+export function volumesOf(object: KubeObject): readonly (readonly [field: string, volume: Volume])[] {
+  return podSpecsOf(object).flatMap(({ path, volumes }) =>
+    volumes.map((volume, index) => [`${path}.volumes[${index}]`, volume as Volume] as const),
+  );
+}
+
+function podSpecsOf(object: KubeObject): readonly HeldPodSpec[] {
+  const { podSpecs } = object as Partial<TemplateHolder>;
+  if (podSpecs !== undefined) return podSpecs;
   const holder = podHolderOf(object as Parameters<typeof podHolderOf>[0]);
   const volumes = holder === undefined ? undefined : member(object, ...holder.path, "volumes");
-  return {
-    path: `${holder?.path.join(".") ?? "spec"}.volumes`,
-    volumes: Array.isArray(volumes) ? (volumes as Volume[]) : [],
-  };
+  return holder === undefined || !Array.isArray(volumes) ? [] : [{ path: holder.path.join("."), volumes }];
 }
 
 function ownVolumes(view: AssessView, holder: Stored): RuleFinding[] {
   const object = subjectOf(holder.kind ?? "object", holder);
-  const { path, volumes } = volumesOf(holder);
-  return volumes.flatMap((volume, index) => {
+  return volumesOf(holder).flatMap(([field, volume]) => {
     const gates = pluginOfInlineVolume(volume);
     if (gates === undefined) return [];
     const state = stateOf(view, gates);
     if (state === "gone") return [];
-    const field = `${path}[${index}]`;
     const fault = translationFault(() => {
       checkInlineVolume(volume);
       translatedInline(volume, holder.metadata.namespace ?? "default");

@@ -1,0 +1,91 @@
+/** How many volumes nodes may have: more than their drivers allow, and the room before and after a crossing. */
+import type { MigrationGates } from "@longshore/translation";
+import type { AssessView } from "../assess-view.ts";
+import { found, type RuleFinding } from "../assessment-finding.ts";
+
+/** Findings about limits. */
+export function limitRules(view: AssessView): RuleFinding[] {
+  if (view.inventory.unread.has("CSINode")) return [];
+  const used = usedVolumes(view);
+  return [...exceeded(view, used), ...view.plugins.flatMap((gates) => headroom(view, gates, used))];
+}
+
+type UsedVolumes = ReadonlyMap<string, ReadonlySet<string>>;
+
+/** The volumes of each driver on each node, by `node/driver`. Those in pods count as well as PersistentVolumes do. */
+function usedVolumes(view: AssessView): UsedVolumes {
+  const used = new Map<string, Set<string>>();
+  for (const { nodeName, driver, what } of view.uses) {
+    const key = `${nodeName}/${driver}`;
+    const volumes = used.get(key);
+    if (volumes === undefined) used.set(key, new Set([what]));
+    else volumes.add(what);
+  }
+  return used;
+}
+
+function exceeded(view: AssessView, used: UsedVolumes): RuleFinding[] {
+  return view.inventory.csiNodes.flatMap(({ metadata, spec }) =>
+    (spec?.drivers ?? []).flatMap(({ name, allocatable }) => {
+      const count = used.get(`${metadata.name}/${name}`)?.size ?? 0;
+      if (allocatable?.count === undefined || count <= allocatable.count) return [];
+      return [
+        found("LS1604", {
+          object: `Node ${metadata.name}`,
+          field: "CSINode spec.drivers[].allocatable.count",
+          evidence: `its pods use ${count} volumes of ${name}, which allows ${allocatable.count}`,
+        }),
+      ];
+    }),
+  );
+}
+
+/** What is left of a limit on the nodes that have one. */
+interface Room {
+  nodes: number;
+  least: number;
+  limit: number;
+  node: string;
+}
+
+/** Room on the nodes by the limit of the in-tree plugin and by that of the driver. */
+function headroom(view: AssessView, gates: MigrationGates, used: UsedVolumes): RuleFinding[] {
+  const { inTreeName, driverName } = gates;
+  const count = (node: string) => used.get(`${node}/${driverName}`)?.size ?? 0;
+  const key = `attachable-volumes-${inTreeName.slice(inTreeName.indexOf("/") + 1)}`;
+  const before = roomOf(
+    view.inventory.nodes.map(({ metadata, status }) => [metadata.name, Number(status?.allocatable?.[key])]),
+    count,
+  );
+  const after = roomOf(
+    view.inventory.csiNodes.map(({ metadata, spec }) => [
+      metadata.name,
+      Number(spec?.drivers?.find(({ name }) => name === driverName)?.allocatable?.count),
+    ]),
+    count,
+  );
+  if (before === undefined && after === undefined) return [];
+  const evidence = `before, by the in-tree limit: ${roomText(before)}; after, by the limit of ${driverName}: ${roomText(after)}`;
+  return [found("LS1608", { object: `plugin ${inTreeName}`, evidence })];
+}
+
+function roomOf(
+  limits: readonly (readonly [node: string, limit: number])[],
+  count: (node: string) => number,
+): Room | undefined {
+  let room: Room | undefined;
+  for (const [node, limit] of limits) {
+    if (!Number.isFinite(limit)) continue;
+    const left = limit - count(node);
+    if (room === undefined) room = { nodes: 0, least: left, limit, node };
+    if (left < room.least) Object.assign(room, { least: left, limit, node });
+    room.nodes += 1;
+  }
+  return room;
+}
+
+function roomText(room: Room | undefined): string {
+  if (room === undefined) return "no node has one";
+  const { nodes, least, limit, node } = room;
+  return `${nodes} nodes, the least room is ${least} of ${limit} on ${node}`;
+}
