@@ -15,6 +15,9 @@ export class NodeFileError extends Error {
 type Members = Readonly<Record<string, unknown>>;
 
 const gatesFlag = "--feature-gates=";
+/** As strconv.ParseBool of Go reads them. */
+const onWords: ReadonlySet<string> = new Set(["1", "t", "T", "true", "TRUE", "True"]);
+const offWords: ReadonlySet<string> = new Set(["0", "f", "F", "false", "FALSE", "False"]);
 const topLevelKey = /^featureGates:\s*(#.*)?$/;
 
 /** The gates that a kubelet's configuration sets. @throws NodeFileError */
@@ -84,10 +87,11 @@ export function commandGates(command: readonly string[]): GateValues {
   return Object.fromEntries(
     entries.map((entry) => {
       const [gate = "", value = ""] = entry.split("=");
-      if (value !== "true" && value !== "false") {
+      const isOn = onWords.has(value);
+      if (!isOn && !offWords.has(value)) {
         throw new NodeFileError(`feature-gates: "${entry}" is not a gate with true or false`);
       }
-      return [gate, value === "true"];
+      return [gate, isOn];
     }),
   );
 }
