@@ -28,6 +28,6 @@ export async function writePlanFile(file: string, plans: readonly CrossingPlan[]
   const text =
     file.endsWith(".json") && plans.length === 1
       ? `${JSON.stringify(plan, undefined, 2)}\n`
-      : plans.map((each) => dump(each, { lineWidth: -1 })).join("---\n");
+      : plans.map((each) => dump(each, { lineWidth: -1, noRefs: true })).join("---\n");
   await writeFile(resolve(file), text);
 }

@@ -5,7 +5,7 @@ import type { CrossingEnv, CrossingOptions } from "./crossing-options.ts";
 import { batchesOf, nodesInOrder, stepsAfterNodes, stepsBeforeNodes } from "./crossing-steps.ts";
 import { gateValuesFor } from "./crossing-subject.ts";
 import type { JournalKeeper } from "./journal-keeper.ts";
-import { objectsCarryingMarks } from "./marks.ts";
+import { attachmentsOfPlugin, objectsCarryingMarks, volumesOfDriver } from "./marks.ts";
 import { crossNode } from "./node-crossing.ts";
 import { PlanError } from "./plan-document.ts";
 import type { CrossingMark } from "./platform.ts";
@@ -22,6 +22,8 @@ export class CrossingRun {
   readonly #keeper: JournalKeeper;
   readonly #signal: AbortSignal;
   readonly #runner: StepRunner;
+  /** Names of PersistentVolumes that the driver has made, and that cannot go back; known at the end of a rollback. */
+  driverVolumes: readonly string[] = [];
   #before: SignsView | undefined;
   #signsDue = 0;
 
@@ -182,17 +184,23 @@ export class CrossingRun {
     if (signs.length > 0) throw new ContractError(signs);
   }
 
-  /** PVs and claims of the plugin carry nothing any more that the driver's sidecars put there. */
+  /** PVs, claims and attachments of the plugin carry nothing any more that the driver and its sidecars put there. */
   #objectsClean(): Promise<void> {
     const { kube } = this.#env;
     const wait = waitFor("PersistentVolumes", "", "to carry no mark of the driver");
     return this.#runner.step({ name: "objects clean", wait }, this.#signal, (onWaiting, signal) =>
       this.#runner.until(onWaiting, signal, async () => {
-        const [volumes, claims] = await Promise.all([
+        const [{ items: volumes }, { items: claims }, { items: attachments }] = await Promise.all([
           kube.list(resources.persistentVolumes, { signal }),
           kube.list(resources.persistentVolumeClaims, { signal }),
+          kube.list(resources.volumeAttachments, { signal }),
         ]);
-        const subjects = objectsCarryingMarks(this.#options.subject, volumes.items, claims.items);
+        const { subject } = this.#options;
+        this.driverVolumes = volumesOfDriver(subject, volumes);
+        const subjects = [
+          ...objectsCarryingMarks(subject, volumes, claims),
+          ...attachmentsOfPlugin(subject, volumes, attachments),
+        ];
         return subjects.length === 0 ? undefined : { subjects };
       }),
     );

@@ -37,6 +37,8 @@ export interface CrossingResult {
   readonly elapsedMs: number;
   /** Nodes that the run has left for a later one, where it was to pause; empty when the crossing has come to its end. */
   readonly nodesLeft: readonly string[];
+  /** After a rollback: names of PersistentVolumes that the driver has made and that still need it. */
+  readonly driverVolumes: readonly string[];
 }
 
 /** The preflight found a blocker; nothing was changed. */
@@ -80,7 +82,8 @@ export async function runCrossing(
     await keeper.settled();
   }
   const elapsedMs = Math.round(env.clock.monotonicMs() - startMs);
-  return { plugin: subject.inTreeName, direction, resumed, steps: run.steps, elapsedMs, nodesLeft };
+  const { steps, driverVolumes } = run;
+  return { plugin: subject.inTreeName, direction, resumed, steps, elapsedMs, nodesLeft, driverVolumes };
 }
 
 /** The journal's place: the file, and the ConfigMap beside it where that is asked for. */

@@ -37,7 +37,18 @@ export function crossingWords(result: CrossingResult, json: boolean): string {
   }
   const what = result.direction === "migrate" ? "is served by CSI" : "is served in-tree again";
   const resumed = result.resumed ? " (resumed)" : "";
-  return `${pc.bold(result.plugin)} ${what}${resumed}, after ${seconds(result.elapsedMs)}\n`;
+  const end = `${pc.bold(result.plugin)} ${what}${resumed}, after ${seconds(result.elapsedMs)}\n`;
+  return result.direction === "migrate" ? end : `${end}${driverWords(result.driverVolumes)}\n`;
+}
+
+/** Most volumes that are named. */
+const namedMax = 10;
+
+function driverWords(volumes: readonly string[]): string {
+  if (volumes.length === 0) return "no volume needs the driver any more";
+  const names = volumes.slice(0, namedMax).join(", ");
+  const more = volumes.length > namedMax ? ` and ${volumes.length - namedMax} more` : "";
+  return `keep the driver: it has made PersistentVolume ${names}${more}, which cannot go back`;
 }
 
 /** The warnings, a line each, and a sentence that ends them. */

@@ -67,7 +67,7 @@ async function cross(
     const { dump } = await import("js-yaml");
     process.stdout.write(
       crossingRoles(platformOf(flags))
-        .map((role) => dump(role))
+        .map((role) => dump(role, { noRefs: true }))
         .join("---\n"),
     );
     return exitCodes.done;
