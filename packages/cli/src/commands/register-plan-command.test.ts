@@ -59,6 +59,7 @@ it("shows findings and steps, with what servers say made harmless", () => {
     direction: "migrate",
     madeAt: "2026-01-01T12:00:00Z",
     maxUnavailable: 2,
+    nodesRolledBy: "crossing",
     nodes: [{ name: "n1", uid: "u1", batch: 1 }],
     steps: [
       {

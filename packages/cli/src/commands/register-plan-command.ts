@@ -6,11 +6,13 @@ import { exitCodes, interruptible, UsageError } from "../exit.ts";
 import { repeated, wholeNumber } from "../flags.ts";
 import { readPlanFile, writePlanFile } from "./plan-file.ts";
 import { planText } from "./plan-report.ts";
+import { type PlatformName, platformNames } from "./platform-names.ts";
 
 interface PlanFlags extends ClusterFlags {
   readonly plugin?: readonly string[];
   readonly direction: "migrate" | "rollback";
   readonly maxUnavailable?: string;
+  readonly platform?: PlatformName;
   readonly force?: true;
   readonly output?: string;
   readonly check?: string;
@@ -27,6 +29,12 @@ export function registerPlanCommand(program: Command): void {
       new Option("--direction <way>", "of the crossing").choices(["migrate", "rollback"]).default("migrate"),
     )
     .option("--max-unavailable <count>", "nodes that cross at the same time at most (default: 1)")
+    .addOption(
+      new Option(
+        "--platform <name>",
+        "where it is to be run: on openshift and gardener the platform drains the nodes",
+      ).choices(platformNames),
+    )
     .option("--force", "also evict pods that no controller brings back")
     .option(
       "-o, --output <file>",
@@ -62,6 +70,7 @@ async function run(flags: PlanFlags, signal: AbortSignal): Promise<number> {
   const wanted = {
     direction: flags.direction,
     force: flags.force === true,
+    rollsNodes: flags.platform === "openshift" || flags.platform === "gardener",
     ...(maxUnavailable === undefined
       ? {}
       : { maxUnavailable: wholeNumber("--max-unavailable", maxUnavailable, 1, 1000) }),
@@ -79,6 +88,7 @@ async function run(flags: PlanFlags, signal: AbortSignal): Promise<number> {
 type Wanted = Pick<CrossingPlan, "plugin" | "direction"> & {
   readonly maxUnavailable?: number;
   readonly force: boolean;
+  readonly rollsNodes: boolean;
 };
 
 async function made(
@@ -105,7 +115,7 @@ async function checked(
   const force = flags.force === true;
   const now = await made(
     flags,
-    plans.map((plan) => ({ ...plan, force })),
+    plans.map((plan) => ({ ...plan, force, rollsNodes: plan.nodesRolledBy === "platform" })),
     signal,
   );
   const stale = plans.flatMap((plan, at) => {

@@ -8,7 +8,7 @@ import { type CrossingObservation, observe } from "./crossing-observation.ts";
 import {
   batchesOf,
   type NodeStep,
-  nodeSteps,
+  nodeStepsOn,
   nodesInOrder,
   nodesToCross,
   stepsAfterNodes,
@@ -28,6 +28,8 @@ export interface PlanOptions {
   readonly force?: boolean;
   /** Nodes that cross at the same time at most; default 1. */
   readonly maxUnavailable?: number;
+  /** The platform itself drains and restarts the nodes. */
+  readonly rollsNodes?: boolean;
 }
 
 /** Reads the cluster and makes the plan; changes nothing. @throws PlanError for a cluster without kube-system, and what the client throws */
@@ -73,6 +75,7 @@ export function crossingPlanOf(
     direction,
     madeAt: seen.now.toISOString(),
     maxUnavailable,
+    nodesRolledBy: options.rollsNodes === true ? "platform" : "crossing",
     nodes: batches.flatMap((names, at) =>
       names.map((name) => ({ name, uid: uids.get(name) ?? "", batch: at + 1 })),
     ),
@@ -117,11 +120,12 @@ function nodeStepsIn(
     return left.length === 0 ? 0 : expected[name];
   };
   return (nodeName, batch) =>
-    nodeSteps.map((name) => ({
+    nodeStepsOn(options).map((name) => ({
       name,
       nodeName,
       batch,
       ...nodeTexts[name],
+      ...(options.rollsNodes === true && name === "flip" ? { before: "the platform drains the node" } : {}),
       changes: changesOf(name, nodeName, options, drained.get(nodeName)?.names ?? []),
       expectedSeconds: durationOf(name, nodeName),
     }));

@@ -115,7 +115,8 @@ export async function preflight(
   if (clusterId !== undefined) requireSameCluster(options, clusterId);
   const seen = await observe(env, signal);
   requireKnown(options.onlyNodes ?? [], seen);
-  if (clusterId !== undefined) requireNoDrift(options, seen, clusterId, isBegun);
+  const rollsNodes = env.platform?.rollsNodes === true;
+  if (clusterId !== undefined) requireNoDrift({ ...options, rollsNodes }, seen, clusterId, isBegun);
   const findings = [
     ...((await env.platform?.findings?.(signal, onWaiting)) ?? []),
     ...preflightFindings(options.subject, options.direction, seen, options),
@@ -131,7 +132,7 @@ function requireSameCluster({ plan, subject, direction }: PlannedOptions, cluste
 }
 
 function requireNoDrift(
-  options: PlannedOptions,
+  options: PlannedOptions & { readonly rollsNodes: boolean },
   seen: CrossingObservation,
   clusterId: string,
   isBegun: boolean,

@@ -37,6 +37,8 @@ export interface CrossingPlan {
   readonly madeAt: string;
   /** Nodes that cross at the same time at most. */
   readonly maxUnavailable: number;
+  /** Who cordons, drains and restarts the nodes: the crossing, or the platform by itself, as OpenShift and Gardener do. */
+  readonly nodesRolledBy: "crossing" | "platform";
   /** The nodes in the order in which they cross. */
   readonly nodes: readonly PlanNode[];
   readonly steps: readonly PlanStep[];
@@ -72,6 +74,7 @@ export const planSchema: object = {
     direction: { enum: ["migrate", "rollback"] },
     madeAt: text,
     maxUnavailable: count,
+    nodesRolledBy: { enum: ["crossing", "platform"] },
     nodes: { type: "array", items: objectOf({ name: text, uid: text, batch: count }) },
     steps: {
       type: "array",
@@ -138,6 +141,7 @@ const planFields: Readonly<Record<keyof CrossingPlan, Check>> = {
   direction: oneOf("migrate", "rollback"),
   madeAt: isText,
   maxUnavailable: isCount,
+  nodesRolledBy: oneOf("crossing", "platform"),
   nodes: listOf(has({ name: isText, uid: isText, batch: isCount })),
   steps: listOf(
     has({

@@ -11,6 +11,7 @@ const plan = (over: Partial<CrossingPlan> = {}): CrossingPlan => ({
   direction: "migrate",
   madeAt: "2026-01-01T12:00:00Z",
   maxUnavailable: 1,
+  nodesRolledBy: "crossing",
   nodes: [node("n1"), node("n2")],
   steps: [
     { name: "control plane on", before: "b", changes: ["a gate"], after: "a", expectedSeconds: 60 },
@@ -49,6 +50,12 @@ it("names the object and the field of what is no longer so", () => {
   ]);
   expect(drift({ steps: [{ ...plan().steps[0], changes: ["another gate"] } as never] })).toEqual([
     'step control plane on: changes: "a gate" in the plan, and "another gate" now',
+  ]);
+});
+
+it("a plan for another kind of platform is not run", () => {
+  expect(drift({ nodesRolledBy: "platform" })).toEqual([
+    "nodesRolledBy: crossing in the plan, and platform on this platform",
   ]);
 });
 

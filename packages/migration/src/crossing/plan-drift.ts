@@ -57,7 +57,11 @@ export function planDrift(
   const others = now.nodes
     .filter(({ name }) => !planned.has(name))
     .map(({ name }) => `Node ${name}: it is to cross, and is not in the plan`);
-  return [...gone, ...crossed, ...others, ...otherChanges(plan, now)];
+  const rolled =
+    plan.nodesRolledBy === now.nodesRolledBy
+      ? []
+      : [`nodesRolledBy: ${plan.nodesRolledBy} in the plan, and ${now.nodesRolledBy} on this platform`];
+  return [...rolled, ...gone, ...crossed, ...others, ...otherChanges(plan, now)];
 }
 
 /** Changes of the whole cluster and of agents that this version would make in another way, as after an upgrade of Longshore. */

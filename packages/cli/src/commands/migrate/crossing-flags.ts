@@ -3,12 +3,8 @@ import { defaultStepTimeoutMs } from "@longshore/migration";
 import { type Command, Option } from "commander";
 import { exitCodes, UsageError } from "../../exit.ts";
 import { duration, repeated, wholeNumber, withForms } from "../../flags.ts";
+import { type PlatformName, platformNames } from "../platform-names.ts";
 import { pluginsOption } from "../plugin-flag.ts";
-
-/** Where a crossing can be run. */
-export const platformNames = ["embedded", "manual", "kubeadm", "openshift", "gardener"] as const;
-/** One of them. */
-export type PlatformName = (typeof platformNames)[number];
 
 /** Flags of both verbs. */
 export interface CrossingFlags {

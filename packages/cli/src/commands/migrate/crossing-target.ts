@@ -23,7 +23,9 @@ import {
 import { configOf } from "../../cluster-access.ts";
 import { absolute, clusterDir, commandEnv } from "../../environment.ts";
 import { UsageError } from "../../exit.ts";
-import { type CrossingFlags, type PlatformName, platformOf } from "./crossing-flags.ts";
+import { kubeconfigOf } from "../../kubeconfig.ts";
+import type { PlatformName } from "../platform-names.ts";
+import { type CrossingFlags, platformOf } from "./crossing-flags.ts";
 
 /** An open cluster; `close` it. */
 export interface CrossingTarget {
@@ -80,7 +82,8 @@ async function remoteTarget(
         ? join(state, "longshore", "crossings", clusterId)
         : resolve(flags.journal, "..");
     const fileOf = (shortName: string) => join(dir, `crossing-${shortName}.json`);
-    const platform = await platformFor(name, flags, { ...env, kube }, onTask);
+    const clients: { close(): Promise<void> }[] = [kube];
+    const platform = await platformFor(name, flags, { ...env, kube }, { onTask, clients });
     return {
       env: { ...env, kube, platform },
       plugins: (flags.plugin ?? []).map((plugin) => crossingSubject(plugin).shortName),
@@ -94,7 +97,9 @@ async function remoteTarget(
         await env.host.makeDirectory(dir);
         return lockJournals(env, dir);
       },
-      close: async () => kube.close(),
+      close: async () => {
+        for (const client of clients) await client.close();
+      },
     };
   } catch (error) {
     await kube.close();
@@ -102,11 +107,17 @@ async function remoteTarget(
   }
 }
 
+interface PlatformParts {
+  readonly onTask: (task: ManualTask) => void;
+  /** Receives further clients, to be closed. */
+  readonly clients: { close(): Promise<void> }[];
+}
+
 async function platformFor(
   name: Exclude<PlatformName, "embedded">,
   flags: CrossingFlags,
   env: Omit<CrossingEnv, "platform">,
-  onTask: (task: ManualTask) => void,
+  { onTask, clients }: PlatformParts,
 ): Promise<Platform> {
   switch (name) {
     case "manual":
@@ -122,9 +133,30 @@ async function platformFor(
       const nodeCommand = nodeCommandOf(env.host, words, Object.fromEntries(known));
       return createKubeadmPlatform({ ...env, nodeCommand });
     }
-    default:
-      throw new UsageError(`--platform: ${name} is not there yet`);
+    case "openshift": {
+      const { createOpenShiftPlatform } = await import("@longshore/migration/openshift");
+      return createOpenShiftPlatform(env);
+    }
+    case "gardener":
+      return gardenerPlatform(flags, env, clients);
   }
+}
+
+async function gardenerPlatform(
+  { gardenKubeconfig = "", shoot = "" }: CrossingFlags,
+  env: Omit<CrossingEnv, "platform">,
+  clients: { close(): Promise<void> }[],
+): Promise<Platform> {
+  const [namespace = "", name = "", ...more] = shoot.split("/");
+  if (namespace === "" || name === "" || more.length > 0) {
+    throw new UsageError(`--shoot: "${shoot}" is not namespace/name of a Shoot, e.g. garden-dev/one`);
+  }
+  const { createHttpClient } = await import("@longshore/kube");
+  const { createGardenerPlatform } = await import("@longshore/migration/gardener");
+  const source = { path: resolve(gardenKubeconfig), environment: process.env as Record<string, string> };
+  const garden = createHttpClient(env, await kubeconfigOf("--garden-kubeconfig", source));
+  clients.push(garden);
+  return createGardenerPlatform({ ...env, garden, shoot: { namespace, name } });
 }
 
 /**
