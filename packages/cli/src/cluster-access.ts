@@ -28,7 +28,8 @@ export async function withCluster<T>(
   }
 }
 
-async function configOf(flags: ClusterFlags, otherwise: string): Promise<ClusterConfig> {
+/** The configuration of the cluster that the flags name. @throws UsageError when none is named */
+export async function configOf(flags: ClusterFlags, otherwise: string): Promise<ClusterConfig> {
   const path = flags.kubeconfig ?? process.env.KUBECONFIG ?? "";
   if (path !== "") {
     return kubeconfigOf(flags.kubeconfig === undefined ? "KUBECONFIG" : "--kubeconfig", {

@@ -5,7 +5,7 @@
  */
 import type { DashboardOptions } from "@longshore/dashboard";
 import type { ProcessQualificationOptions, upCluster } from "@longshore/local";
-import type { CrossingOptions } from "@longshore/migration";
+import type { CrossingOptions, KubeadmPlatformEnv } from "@longshore/migration";
 import type { LogFields, Logger } from "@longshore/runtime";
 
 /** The flag of each field that the texts of one library may name. */
@@ -30,7 +30,9 @@ export const clusterFields: FieldFlags = {
     nodeDecidesMigration: "--node-decides-migration",
     ownDriver: "--driver",
   } satisfies FlagsOf<NonNullable<UpOptions["existing"]>>),
-  ...({ force: "--force" } satisfies FlagsOf<CrossingOptions>),
+  ...({ force: "--force", onlyNodes: "--only-node" } satisfies FlagsOf<CrossingOptions>),
+  ...({ nodeCommand: "--node-command" } satisfies FlagsOf<KubeadmPlatformEnv>),
+  platform: "--platform",
   ...({ plugin: "--plugin" } satisfies FlagsOf<ProcessQualificationOptions>),
   ...({ port: "--port" } satisfies FlagsOf<DashboardOptions>),
 };

@@ -19,7 +19,8 @@ const verbs: readonly {
   },
   {
     names: ["migrate", "rollback"],
-    load: async () => (await import("./commands/register-migrate-commands.ts")).registerMigrateCommands,
+    load: async () =>
+      (await import("./commands/migrate/register-migrate-commands.ts")).registerMigrateCommands,
   },
   {
     names: ["assess", "explain"],

@@ -50,9 +50,11 @@ export {
   type NoteSink,
   type OutputFormat,
 } from "./convert/index.ts";
+export { ContractError } from "./crossing/contract-signs.ts";
 export { isCordonedForCrossing } from "./crossing/cordon.ts";
 export {
   type CrossingResult,
+  journalStoreOf,
   PreflightError,
   preflight,
   runCrossing,
@@ -65,15 +67,15 @@ export {
   type RunRecord,
   readJournal,
 } from "./crossing/crossing-journal.ts";
+export {
+  CrossingLeaseError,
+  crossingLeaseName,
+  underCrossingLease,
+} from "./crossing/crossing-lease.ts";
 export type { CrossingObservation } from "./crossing/crossing-observation.ts";
 export { type CrossingEnv, type CrossingOptions, defaultStepTimeoutMs } from "./crossing/crossing-options.ts";
-export {
-  type CrossingPlan,
-  PlanError,
-  planCrossing,
-  readPlan,
-  staleParts,
-} from "./crossing/crossing-plan.ts";
+export { type PlanOptions, planCrossing, readClusterId } from "./crossing/crossing-plan.ts";
+export { crossingRoles } from "./crossing/crossing-rights.ts";
 export { type CrossingStatus, crossingStatusOf } from "./crossing/crossing-status.ts";
 export {
   type CrossingDirection,
@@ -83,13 +85,17 @@ export {
 } from "./crossing/crossing-subject.ts";
 export { type Finding, findingWords } from "./crossing/finding.ts";
 export { inspectUnfinishedRun, type Served, type UnfinishedRun } from "./crossing/inspect-unfinished-run.ts";
+export { configMapJournal } from "./crossing/journal-store.ts";
 export { csiNodeLacks, migratedPluginsOf, volumesLeft } from "./crossing/node-state.ts";
 export { orderOfCrossings } from "./crossing/order-of-crossings.ts";
+export { type CrossingPlan, PlanError, planSchema, readPlan } from "./crossing/plan-document.ts";
+export { staleParts } from "./crossing/plan-drift.ts";
 export type { CrossingMark, GateValues, Platform } from "./crossing/platform.ts";
 export { preflightFindings } from "./crossing/preflight-findings.ts";
 export { type VolumeForm, volumeFormOf } from "./crossing/volume-form.ts";
 export { subjectName, type Wait, type WaitReport, type WaitSubject, waitWords } from "./crossing/wait.ts";
 export { StepTimeoutError } from "./crossing/watch-step.ts";
+export * from "./platforms/index.ts";
 export {
   type ClusterStatus,
   clusterStatusOf,

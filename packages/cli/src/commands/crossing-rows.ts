@@ -5,6 +5,7 @@ const interruptions = {
   timedOut: "a step took too long",
   interrupted: "it was interrupted",
   failed: "it failed",
+  paused: "it has paused",
   gone: "its process is gone",
 } as const;
 

@@ -1,17 +1,22 @@
 /** `longshore plan`: what a crossing would do, step by step, and whether a plan still holds. Reads only. */
-import { readFile, writeFile } from "node:fs/promises";
-import { resolve } from "node:path";
 import type { CrossingPlan } from "@longshore/migration";
 import { type Command, Option } from "commander";
 import { type ClusterFlags, withCluster } from "../cluster-access.ts";
 import { exitCodes, interruptible, UsageError } from "../exit.ts";
+import { repeated, wholeNumber } from "../flags.ts";
+import { readPlanFile, writePlanFile } from "./plan-file.ts";
 import { planText } from "./plan-report.ts";
+import { type PlatformName, platformNames } from "./platform-names.ts";
 
 interface PlanFlags extends ClusterFlags {
-  readonly plugin?: string;
+  readonly plugin?: readonly string[];
   readonly direction: "migrate" | "rollback";
+  readonly maxUnavailable?: string;
+  readonly platform?: PlatformName;
+  readonly force?: true;
   readonly output?: string;
   readonly check?: string;
+  readonly printSchema?: true;
 }
 
 /** Adds the command `plan` to `program`. */
@@ -19,17 +24,30 @@ export function registerPlanCommand(program: Command): void {
   program
     .command("plan")
     .description("what a crossing of a plugin would do in any cluster, step by step; changes nothing")
-    .option("--plugin <name>", "the in-tree plugin, e.g. aws-ebs; with --check that of the plan")
+    .option("--plugin <name>", "the in-tree plugin, e.g. aws-ebs; may be repeated", repeated)
     .addOption(
       new Option("--direction <way>", "of the crossing").choices(["migrate", "rollback"]).default("migrate"),
     )
-    .option("-o, --output <file>", "write the plan there as YAML, instead of as text to standard output")
+    .option("--max-unavailable <count>", "nodes that cross at the same time at most (default: 1)")
+    .addOption(
+      new Option(
+        "--platform <name>",
+        "where it is to be run: on openshift and gardener the platform drains the nodes",
+      ).choices(platformNames),
+    )
+    .option("--force", "also evict pods that no controller brings back")
+    .option(
+      "-o, --output <file>",
+      "write the plan there, instead of as text to standard output: as YAML, with a document for each plugin, or as JSON if it ends with .json",
+    )
     .option("--check <file>", "say what of the plan in this file is stale; refuse one of another cluster")
+    .option("--print-schema", "print the JSON Schema of a plan, and end")
     .option("--kubeconfig <file>", "the cluster; default $KUBECONFIG, then the account of the pod")
     .option("--context <name>", "of the kubeconfig; default its current one")
     .addHelpText(
       "after",
-      "\nExit codes: 0 done, and nothing is stale; 1 failed, something is stale, or the plan is of another cluster; 2 wrong usage.",
+      "\nHere -o names a file, as the plan is made to be kept: `longshore migrate FILE` runs it.\n" +
+        "Exit codes: 0 done, and nothing is stale; 1 failed, something is stale, or the plan is of another cluster; 2 wrong usage.",
     )
     .action(async (flags: PlanFlags) => {
       process.exitCode = await interruptible((signal) => run(flags, signal));
@@ -37,46 +55,73 @@ export function registerPlanCommand(program: Command): void {
 }
 
 async function run(flags: PlanFlags, signal: AbortSignal): Promise<number> {
-  const { plugin, check, output } = flags;
-  if (check !== undefined) {
-    if (output !== undefined) throw new UsageError("--check: it writes no plan; leave --output out");
-    return checked(flags, await planIn(check), signal);
-  }
-  if (plugin === undefined) throw new UsageError("--plugin: which plugin? Name one, e.g. aws-ebs");
-  const plan = await made(flags, { plugin, direction: flags.direction }, signal);
-  if (output === undefined) {
-    process.stdout.write(planText(plan));
+  const { plugin: plugins = [], check, output } = flags;
+  if (flags.printSchema === true) {
+    const { planSchema } = await import("@longshore/migration");
+    process.stdout.write(`${JSON.stringify(planSchema, undefined, 2)}\n`);
     return exitCodes.done;
   }
-  const { dump } = await import("js-yaml");
-  await writeFile(resolve(output), dump(plan, { lineWidth: -1 }));
+  if (check !== undefined) {
+    if (output !== undefined) throw new UsageError("--check: it writes no plan; leave --output out");
+    return checked(flags, await readPlanFile("--check", check), signal);
+  }
+  if (plugins.length === 0) throw new UsageError("--plugin: which plugin? Name one, e.g. aws-ebs");
+  const { maxUnavailable } = flags;
+  const wanted = {
+    direction: flags.direction,
+    force: flags.force === true,
+    rollsNodes: flags.platform === "openshift" || flags.platform === "gardener",
+    ...(maxUnavailable === undefined
+      ? {}
+      : { maxUnavailable: wholeNumber("--max-unavailable", maxUnavailable, 1, 1000) }),
+  };
+  const plans = await made(
+    flags,
+    [...new Set(plugins)].map((plugin) => ({ ...wanted, plugin })),
+    signal,
+  );
+  if (output !== undefined) await writePlanFile(output, plans);
+  else process.stdout.write(plans.map(planText).join("\n"));
   return exitCodes.done;
 }
 
+type Wanted = Pick<CrossingPlan, "plugin" | "direction"> & {
+  readonly maxUnavailable?: number;
+  readonly force: boolean;
+  readonly rollsNodes: boolean;
+};
+
 async function made(
   flags: ClusterFlags,
-  { plugin, direction }: Pick<CrossingPlan, "plugin" | "direction">,
+  wanted: readonly Wanted[],
   signal: AbortSignal,
-): Promise<CrossingPlan> {
+): Promise<readonly CrossingPlan[]> {
   const { crossingSubject, planCrossing } = await import("@longshore/migration");
-  const subject = crossingSubject(plugin);
-  return withCluster(flags, "or run it in a pod", (env) => planCrossing(env, { subject, direction }, signal));
+  const options = wanted.map(({ plugin, ...rest }) => ({ ...rest, subject: crossingSubject(plugin) }));
+  return withCluster(flags, "or run it in a pod", async (env) => {
+    const plans: CrossingPlan[] = [];
+    for (const each of options) plans.push(await planCrossing(env, each, signal));
+    return plans;
+  });
 }
 
-async function planIn(file: string): Promise<CrossingPlan> {
-  const { PlanError, readPlan } = await import("@longshore/migration");
-  const { load } = await import("js-yaml");
-  try {
-    return readPlan(load(await readFile(resolve(file), "utf8")));
-  } catch (error) {
-    throw new PlanError(`--check ${file}`, { cause: error });
-  }
-}
-
-async function checked(flags: PlanFlags, plan: CrossingPlan, signal: AbortSignal): Promise<number> {
+async function checked(
+  flags: PlanFlags,
+  plans: readonly CrossingPlan[],
+  signal: AbortSignal,
+): Promise<number> {
   const { staleParts } = await import("@longshore/migration");
   const { foreignText } = await import("@longshore/runtime");
-  const stale = staleParts(plan, await made(flags, plan, signal));
+  const force = flags.force === true;
+  const now = await made(
+    flags,
+    plans.map((plan) => ({ ...plan, force, rollsNodes: plan.nodesRolledBy === "platform" })),
+    signal,
+  );
+  const stale = plans.flatMap((plan, at) => {
+    const parts = staleParts(plan, now[at] as CrossingPlan);
+    return plans.length === 1 ? parts : parts.map((part) => `${plan.plugin}: ${part}`);
+  });
   for (const part of stale) process.stdout.write(`${foreignText(part)}\n`);
   return stale.length === 0 ? exitCodes.done : exitCodes.failed;
 }

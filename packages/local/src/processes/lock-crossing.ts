@@ -8,7 +8,7 @@ export class CrossingInProgressError extends Error {
 }
 
 /** Locks the cluster for a crossing of this process; returns its release. @throws CrossingInProgressError */
-export function lockCrossing(layout: ClusterLayout): () => void {
+export function lockCrossing(layout: Pick<ClusterLayout, "dir">): () => void {
   try {
     return lockFile(`${layout.dir}/crossing.lock`).release;
   } catch (cause) {

@@ -22,9 +22,11 @@ export interface RunRecord {
   /** The run wrote this at least so recently; while it runs it writes every half minute. */
   readonly aliveAt: string;
   readonly step?: { readonly name: string; readonly nodeName?: string; readonly since: string };
+  /** The step that has come to its end last. */
+  readonly stepDone?: { readonly name: string; readonly nodeName?: string; readonly at: string };
   readonly waiting?: { readonly since: string; readonly subjects: readonly WaitSubject[] };
   /** How it ended, unless it came to its end or was killed. */
-  readonly ended?: { readonly at: string; readonly how: "timedOut" | "interrupted" | "failed" };
+  readonly ended?: { readonly at: string; readonly how: "timedOut" | "interrupted" | "failed" | "paused" };
 }
 
 /** What the journal holds. */
@@ -39,6 +41,8 @@ export interface CrossingJournal {
   readonly finishedAt?: string;
   /** Nodes that have crossed, in order. */
   readonly nodesDone: readonly string[];
+  /** `madeAt` of the plan that the crossing follows. */
+  readonly plan?: string;
   readonly run?: RunRecord;
 }
 
@@ -53,20 +57,37 @@ export class JournalError extends Error {
 /** The journal in the file, or undefined. @throws JournalError when it is damaged or newer */
 export async function readJournal(host: Host, file: string): Promise<CrossingJournal | undefined> {
   const text = await host.readFile(file);
-  if (text === undefined) return undefined;
-  let journal: CrossingJournal;
+  return text === undefined ? undefined : parseJournal(text, file);
+}
+
+/** The journal that the text holds. @param place where it was read, for errors @throws JournalError when it is damaged or newer */
+export function parseJournal(text: string, place: string): CrossingJournal {
+  let journal: Partial<CrossingJournal> | null;
   try {
-    journal = JSON.parse(text) as CrossingJournal;
+    journal = JSON.parse(text) as Partial<CrossingJournal> | null;
   } catch (error) {
-    throw new JournalError(`the journal ${file} is damaged: remove it; the cluster's own state decides`, {
+    throw new JournalError(`the journal ${place} is damaged: remove it; the cluster's own state decides`, {
       cause: error,
     });
   }
-  if (journal.version !== 1) throw new JournalError(`the journal ${file} is of a newer version of Longshore`);
-  return journal;
+  if (journal?.version !== 1)
+    throw new JournalError(`the journal ${place} is of a newer version of Longshore`);
+  if (typeof journal.plugin !== "string" || !Array.isArray(journal.nodesDone)) {
+    throw new JournalError(`the journal ${place} is damaged: remove it; the cluster's own state decides`);
+  }
+  return journal as CrossingJournal;
 }
 
-/** Durable when it resolves. */
-export async function writeJournal(host: Host, file: string, journal: CrossingJournal): Promise<void> {
-  await host.writeFileAtomic(file, `${JSON.stringify(journal, undefined, 2)}\n`);
+/** The text of a journal. */
+export const journalText = (journal: CrossingJournal): string => `${JSON.stringify(journal, undefined, 2)}\n`;
+
+/** When the journal was last written, RFC 3339: of two, the later one is the newer state. */
+export function writtenAt({ startedAt, finishedAt, run }: CrossingJournal): string {
+  const times = [startedAt, run?.startedAt, run?.aliveAt, run?.ended?.at, finishedAt];
+  return (
+    times
+      .filter((at) => at !== undefined)
+      .sort()
+      .at(-1) ?? startedAt
+  );
 }

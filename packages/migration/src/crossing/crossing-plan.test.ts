@@ -2,8 +2,10 @@ import type { CSINode, Node, Pod, PodDisruptionBudget, Stored } from "@longshore
 import { expect, it } from "vitest";
 import type { CrossingResult } from "./crossing.ts";
 import type { CrossingObservation } from "./crossing-observation.ts";
-import { crossingPlanOf, planCrossing, readPlan, staleParts } from "./crossing-plan.ts";
+import { crossingPlanOf, planCrossing } from "./crossing-plan.ts";
 import { crossingSubject } from "./crossing-subject.ts";
+import { readPlan } from "./plan-document.ts";
+import { staleParts } from "./plan-drift.ts";
 import { aCluster, cross } from "./testing/fake-cluster.ts";
 
 const subject = crossingSubject("aws-ebs");

@@ -2,56 +2,35 @@
  * The plan of a crossing: its steps with what each changes, asks for and leaves, and what the preflight finds. It is made of
  * the steps and the findings of a run itself. Source: docs/behaviour/migration-controllers.md C1.
  */
-import { type KubeClient, resources } from "@longshore/kube";
+import { type KubeClient, resources, type Stored, type VolumeAttachment } from "@longshore/kube";
 import type { Clock } from "@longshore/runtime";
 import { type CrossingObservation, observe } from "./crossing-observation.ts";
-import type { CrossingOptions } from "./crossing-options.ts";
 import {
+  batchesOf,
   type NodeStep,
-  nodeSteps,
+  nodeStepsOn,
   nodesInOrder,
   nodesToCross,
   stepsAfterNodes,
   stepsBeforeNodes,
 } from "./crossing-steps.ts";
 import { type CrossingDirection, type CrossingSubject, gateValuesFor } from "./crossing-subject.ts";
-import { type Finding, findingWords } from "./finding.ts";
+import { volumesLeft } from "./node-state.ts";
+import { type CrossingPlan, PlanError, type PlanStep } from "./plan-document.ts";
 import { leftByDrain, nameOf } from "./pod-facts.ts";
 import { preflightFindings } from "./preflight-findings.ts";
 
-/** One step. */
-export interface PlanStep {
-  readonly name: string;
-  readonly nodeName?: string;
-  /** What holds before it begins. */
-  readonly before: string;
-  /** Exactly what it changes, one change each; empty for a step that only waits. */
-  readonly changes: readonly string[];
-  /** What holds once it is done. */
-  readonly after: string;
-}
-
-/** The plan of one plugin in one cluster. */
-export interface CrossingPlan {
-  readonly version: 1;
-  /** UID of the namespace kube-system. */
-  readonly clusterId: string;
-  /** In-tree name. */
-  readonly plugin: string;
+/** What is planned. */
+export interface PlanOptions {
+  readonly subject: CrossingSubject;
   readonly direction: CrossingDirection;
-  /** RFC 3339. */
-  readonly madeAt: string;
-  readonly steps: readonly PlanStep[];
-  /** Blockers first, PodDisruptionBudgets among them. */
-  readonly findings: readonly Finding[];
+  /** Evicts pods that no controller brings back. */
+  readonly force?: boolean;
+  /** Nodes that cross at the same time at most; default 1. */
+  readonly maxUnavailable?: number;
+  /** The platform itself drains and restarts the nodes. */
+  readonly rollsNodes?: boolean;
 }
-
-/** The plan cannot be used with this cluster, or is none. */
-export class PlanError extends Error {
-  override readonly name = "PlanError";
-}
-
-type PlanOptions = Pick<CrossingOptions, "subject" | "direction" | "force">;
 
 /** Reads the cluster and makes the plan; changes nothing. @throws PlanError for a cluster without kube-system, and what the client throws */
 export async function planCrossing(
@@ -59,47 +38,97 @@ export async function planCrossing(
   options: PlanOptions,
   signal: AbortSignal,
 ): Promise<CrossingPlan> {
-  const system = await env.kube.get(resources.namespaces, { name: "kube-system" }, { signal });
-  if (system === undefined) {
-    throw new PlanError(
-      "Namespace kube-system is not there, and its metadata.uid is what names a cluster: create it",
-    );
-  }
-  return crossingPlanOf(options, await observe(env, signal), system.metadata.uid);
+  const clusterId = await readClusterId(env.kube, signal);
+  return crossingPlanOf(options, await observe(env, signal), clusterId);
+}
+
+/** What names a cluster: the UID of its namespace kube-system. @throws PlanError when that is not there */
+export async function readClusterId(kube: KubeClient, signal: AbortSignal): Promise<string> {
+  const system = await kube.get(resources.namespaces, { name: "kube-system" }, { signal });
+  if (system !== undefined) return system.metadata.uid;
+  throw new PlanError(
+    "Namespace kube-system is not there, and its metadata.uid is what names a cluster: create it",
+  );
 }
 
 /** The plan for what was observed. */
 export function crossingPlanOf(
-  { subject, direction, force = false }: PlanOptions,
+  options: PlanOptions,
   seen: CrossingObservation,
   clusterId: string,
 ): CrossingPlan {
-  const nodes = nodesInOrder(nodesToCross(subject, direction, seen), direction);
+  const { subject, direction, force = false, maxUnavailable = 1 } = options;
+  const batches = batchesOf(nodesInOrder(nodesToCross(subject, direction, seen), direction), maxUnavailable);
   const whole = (name: keyof typeof wholeTexts): PlanStep => {
     const changes = name === "objects clean" ? [] : gateChanges("the control plane", subject, direction);
-    return { name, ...wholeTexts[name], changes };
+    return { name, ...wholeTexts[name], changes, expectedSeconds: expected[name] };
   };
-  const drained = podsByNode(seen);
-  const steps = [
-    ...stepsBeforeNodes(direction).map(whole),
-    ...nodes.flatMap((nodeName) =>
-      nodeSteps.map((name): PlanStep => {
-        const changes = changesOf(name, nodeName, { subject, direction }, drained.get(nodeName) ?? []);
-        return { name, nodeName, ...nodeTexts[name], changes };
-      }),
-    ),
-    ...stepsAfterNodes(direction).map(whole),
-  ];
-  const findings = preflightFindings(subject, direction, seen, { force });
+  const before = stepsBeforeNodes(direction).map(whole);
+  const after = stepsAfterNodes(direction).map(whole);
+  const ofNode = nodeStepsIn(seen, options);
+  const steps = batches.map((names, at) => names.map((nodeName) => ofNode(nodeName, at + 1)));
+  const uids = new Map(seen.nodes.map(({ metadata }) => [metadata.name, metadata.uid]));
   return {
     version: 1,
     clusterId,
     plugin: subject.inTreeName,
     direction,
     madeAt: seen.now.toISOString(),
-    steps,
-    findings,
+    maxUnavailable,
+    nodesRolledBy: options.rollsNodes === true ? "platform" : "crossing",
+    nodes: batches.flatMap((names, at) =>
+      names.map((name) => ({ name, uid: uids.get(name) ?? "", batch: at + 1 })),
+    ),
+    steps: [...before, ...steps.flat(2), ...after],
+    expectedSeconds:
+      secondsOf([...before, ...after]) +
+      steps.map((nodes) => Math.max(...nodes.map(secondsOf))).reduce((sum, longest) => sum + longest, 0),
+    findings: preflightFindings(subject, direction, seen, { force }),
   };
+}
+
+const secondsOf = (steps: readonly PlanStep[]): number =>
+  steps.reduce((sum, { expectedSeconds }) => sum + expectedSeconds, 0);
+
+/** Estimates, in seconds, of what the API does not say: restarts, and how long a provider takes to detach. */
+const expected = {
+  "control plane on": 60,
+  "control plane off": 60,
+  "objects clean": 30,
+  cordon: 1,
+  "volumes gone": 30,
+  flip: 30,
+  "CSINode agrees": 10,
+  uncordon: 1,
+} as const;
+
+/** As Kubernetes has it where a pod does not say, in seconds. */
+const defaultGraceSeconds = 30;
+
+/** Makes the steps of a node, in the batch given. */
+function nodeStepsIn(
+  seen: CrossingObservation,
+  options: PlanOptions,
+): (nodeName: string, batch: number) => readonly PlanStep[] {
+  const drained = podsByNode(seen);
+  const nodes = new Map(seen.nodes.map((node) => [node.metadata.name, node]));
+  const attachments = attachmentsByNode(seen);
+  const durationOf = (name: NodeStep, nodeName: string): number => {
+    if (name === "drain") return drained.get(nodeName)?.graceSeconds ?? 0;
+    if (name !== "volumes gone") return expected[name];
+    const left = volumesLeft(options.subject, nodes.get(nodeName) ?? {}, attachments.get(nodeName) ?? []);
+    return left.length === 0 ? 0 : expected[name];
+  };
+  return (nodeName, batch) =>
+    nodeStepsOn(options).map((name) => ({
+      name,
+      nodeName,
+      batch,
+      ...nodeTexts[name],
+      ...(options.rollsNodes === true && name === "flip" ? { before: "the platform drains the node" } : {}),
+      changes: changesOf(name, nodeName, options, drained.get(nodeName)?.names ?? []),
+      expectedSeconds: durationOf(name, nodeName),
+    }));
 }
 
 type Texts = Readonly<Record<"before" | "after", string>>;
@@ -161,67 +190,34 @@ function gateChanges(what: string, subject: CrossingSubject, direction: Crossing
   );
 }
 
+interface Drained {
+  readonly names: string[];
+  /** The longest time that one of them is given to end. */
+  graceSeconds: number;
+}
+
 /** The pods that a drain takes, by node, in the order of their names. */
-function podsByNode({ pods }: CrossingObservation): ReadonlyMap<string, readonly string[]> {
-  const byNode = new Map<string, string[]>();
+function podsByNode({ pods }: CrossingObservation): ReadonlyMap<string, Drained> {
+  const byNode = new Map<string, Drained>();
   for (const pod of pods) {
     const nodeName = pod.spec?.nodeName;
     if (nodeName === undefined || leftByDrain(pod) !== undefined) continue;
-    const names = byNode.get(nodeName);
-    if (names === undefined) byNode.set(nodeName, [nameOf(pod)]);
-    else names.push(nameOf(pod));
+    const drained = byNode.get(nodeName) ?? { names: [], graceSeconds: 0 };
+    drained.names.push(nameOf(pod));
+    const grace = pod.spec?.terminationGracePeriodSeconds ?? defaultGraceSeconds;
+    drained.graceSeconds = Math.max(drained.graceSeconds, grace);
+    byNode.set(nodeName, drained);
   }
-  for (const names of byNode.values()) names.sort();
+  for (const { names } of byNode.values()) names.sort();
   return byNode;
 }
 
-/** The plan that a file holds. @throws PlanError when the value is not a plan of version 1 */
-export function readPlan(value: unknown): CrossingPlan {
-  const plan = (value ?? {}) as Partial<Record<keyof CrossingPlan, unknown>>;
-  const isText = (["clusterId", "plugin", "direction", "madeAt"] as const).every(
-    (field) => typeof plan[field] === "string",
-  );
-  const isList = (items: unknown, ...fields: readonly string[]) =>
-    Array.isArray(items) &&
-    items.every((item) =>
-      fields.every((field) => typeof (item as Record<string, unknown> | null)?.[field] === "string"),
-    );
-  const hasSteps =
-    isList(plan.steps, "name") &&
-    (plan.steps as readonly { readonly changes?: unknown }[]).every(({ changes }) => Array.isArray(changes));
-  const hasFindings = isList(plan.findings, "severity", "object", "reason", "remedy");
-  if (plan.version === 1 && isText && hasSteps && hasFindings) return value as CrossingPlan;
-  throw new PlanError("it is not a plan of version 1: write a new one with `longshore plan`");
-}
-
-/**
- * What of the plan is no longer so, one sentence each; empty when it is as it was.
- * @throws PlanError when the plan is of another cluster, plugin or direction
- */
-export function staleParts(plan: CrossingPlan, now: CrossingPlan): readonly string[] {
-  for (const field of ["clusterId", "plugin", "direction"] as const) {
-    if (plan[field] === now[field]) continue;
-    throw new PlanError(
-      `the plan's ${field} is "${plan[field]}", and here it is "${now[field]}": make a plan of this cluster`,
-    );
+function attachmentsByNode({ attachments }: CrossingObservation) {
+  const byNode = new Map<string, Stored<VolumeAttachment>[]>();
+  for (const va of attachments) {
+    const list = byNode.get(va.spec.nodeName) ?? [];
+    list.push(va);
+    byNode.set(va.spec.nodeName, list);
   }
-  return [
-    ...difference(linesOf(plan), linesOf(now)).map((line) => `no longer: ${line}`),
-    ...difference(linesOf(now), linesOf(plan)).map((line) => `new: ${line}`),
-  ];
-}
-
-function linesOf({ steps, findings }: CrossingPlan): string[] {
-  return [
-    ...steps.flatMap(({ name, nodeName, changes }) => {
-      const step = nodeName === undefined ? name : `${nodeName}: ${name}`;
-      return [`step ${step}`, ...changes.map((change) => `in step ${step}: ${change}`)];
-    }),
-    ...findings.map((finding) => `${finding.severity} ${findingWords(finding)}`),
-  ];
-}
-
-function difference(lines: readonly string[], others: readonly string[]): string[] {
-  const known = new Set(others);
-  return lines.filter((line) => !known.has(line));
+  return byNode;
 }

@@ -18,7 +18,7 @@ export interface CrossingStatus {
   readonly waiting?: { readonly since: string; readonly subjects: readonly WaitSubject[] };
   /** Why no process carries it: how its run ended, or that its process is gone. */
   readonly interruption?: {
-    readonly how: "timedOut" | "interrupted" | "failed" | "gone";
+    readonly how: "timedOut" | "interrupted" | "failed" | "paused" | "gone";
     /** When it ended, or was last known to live. */
     readonly at: string;
   };

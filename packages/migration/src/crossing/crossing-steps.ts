@@ -8,6 +8,11 @@ import { csiNodeLacks } from "./node-state.ts";
 /** The steps of each node. */
 export const nodeSteps = ["cordon", "drain", "volumes gone", "flip", "CSINode agrees", "uncordon"] as const;
 
+/** The steps of a node that this platform leaves to the crossing. */
+export function nodeStepsOn({ rollsNodes }: { readonly rollsNodes?: boolean }): readonly NodeStep[] {
+  return rollsNodes === true ? ["flip", "CSINode agrees"] : nodeSteps;
+}
+
 /** One of them. */
 export type NodeStep = (typeof nodeSteps)[number];
 
@@ -28,6 +33,13 @@ export function stepsAfterNodes(
 export function nodesInOrder(names: Iterable<string>, direction: CrossingDirection): string[] {
   const sorted = [...names].sort();
   return direction === "migrate" ? sorted : sorted.reverse();
+}
+
+/** The names in batches of so many; the nodes of a batch cross at the same time. */
+export function batchesOf(names: readonly string[], size: number): readonly (readonly string[])[] {
+  const batches: string[][] = [];
+  for (let at = 0; at < names.length; at += size) batches.push(names.slice(at, at + size));
+  return batches;
 }
 
 /** Names of the nodes that have not crossed yet, as far as their objects show it. */

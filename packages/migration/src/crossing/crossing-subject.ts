@@ -20,15 +20,20 @@ export class UnknownPluginError extends Error {
 
 /** Finds a plugin by its short name (`aws-ebs`), in-tree name or driver name. @throws UnknownPluginError */
 export function crossingSubject(name: string): CrossingSubject {
-  const all = migrationGates.map((gates) => ({
-    ...gates,
-    shortName: gates.inTreeName.slice(gates.inTreeName.indexOf("/") + 1),
-  }));
+  const all = allSubjects();
   const found = all.find((s) => [s.shortName, s.inTreeName, s.driverName].includes(name));
   if (found !== undefined) return found;
   throw new UnknownPluginError(
     `\`plugin\`: "${name}" is not a plugin that can be migrated; choose one of ${all.map((s) => s.shortName).join(", ")}`,
   );
+}
+
+/** Every plugin that can be migrated. */
+export function allSubjects(): readonly CrossingSubject[] {
+  return migrationGates.map((gates) => ({
+    ...gates,
+    shortName: gates.inTreeName.slice(gates.inTreeName.indexOf("/") + 1),
+  }));
 }
 
 /** The gate values that turn the plugin's migration on or off. */

@@ -14,13 +14,17 @@
  * Source: docs/behaviour/migration-controllers.md Part C.
  */
 
-import { type CrossingJournal, isUnfinished, JournalError, readJournal } from "./crossing-journal.ts";
-import { observe } from "./crossing-observation.ts";
+import { type CrossingJournal, isUnfinished, JournalError } from "./crossing-journal.ts";
+import { type CrossingObservation, observe } from "./crossing-observation.ts";
 import type { CrossingEnv, CrossingOptions } from "./crossing-options.ts";
+import { crossingPlanOf, readClusterId } from "./crossing-plan.ts";
 import { CrossingRun } from "./crossing-run.ts";
-import type { CrossingDirection } from "./crossing-subject.ts";
+import { allSubjects, type CrossingDirection, type CrossingSubject } from "./crossing-subject.ts";
 import { type Finding, findingWords } from "./finding.ts";
 import { JournalKeeper } from "./journal-keeper.ts";
+import { configMapJournal, fileJournal, type JournalStore, twoJournals } from "./journal-store.ts";
+import { PlanError } from "./plan-document.ts";
+import { planDrift, requireSameCrossing } from "./plan-drift.ts";
 import { preflightFindings } from "./preflight-findings.ts";
 import { type OnWaiting, StepTimeoutError } from "./watch-step.ts";
 
@@ -31,6 +35,10 @@ export interface CrossingResult {
   readonly resumed: boolean;
   readonly steps: readonly { readonly name: string; readonly ms: number }[];
   readonly elapsedMs: number;
+  /** Nodes that the run has left for a later one, where it was to pause; empty when the crossing has come to its end. */
+  readonly nodesLeft: readonly string[];
+  /** After a rollback: names of PersistentVolumes that the driver has made and that still need it. */
+  readonly driverVolumes: readonly string[];
 }
 
 /** The preflight found a blocker; nothing was changed. */
@@ -51,38 +59,64 @@ export async function runCrossing(
   options: CrossingOptions,
   signal: AbortSignal,
 ): Promise<CrossingResult> {
-  const { subject, direction, journalFile } = options;
+  const { subject, direction } = options;
   const startMs = env.clock.monotonicMs();
-  const { journal, resumed } = await openJournal(env, options);
-  const keeper = new JournalKeeper(env, journalFile, journal);
+  const store = journalStoreOf(env, options);
+  const { journal, resumed } = await openJournal(env, options, store, signal);
+  const keeper = new JournalKeeper(env, store, journal);
   const run = new CrossingRun(env, options, keeper, signal);
   await run.preflight(async (onWaiting, within) => {
-    for (const finding of await preflight(env, options, within, onWaiting)) {
+    for (const finding of await preflight(env, options, within, onWaiting, resumed)) {
       options.onEvent?.({ kind: "warning", finding });
     }
   });
+  let nodesLeft: readonly string[];
   try {
-    await run.carry();
+    nodesLeft = await run.carry();
   } catch (error) {
     const how = error instanceof StepTimeoutError ? "timedOut" : signal.aborted ? "interrupted" : "failed";
     keeper.note({ ended: { at: env.clock.now().toISOString(), how } });
     throw error;
   } finally {
-    // Notes are written in the background: how the run ended must be on disk before its process exits.
+    // Notes are written in the background: how the run ended must be stored before its process exits.
     await keeper.settled();
   }
   const elapsedMs = Math.round(env.clock.monotonicMs() - startMs);
-  return { plugin: subject.inTreeName, direction, resumed, steps: run.steps, elapsedMs };
+  const { steps, driverVolumes } = run;
+  return { plugin: subject.inTreeName, direction, resumed, steps, elapsedMs, nodesLeft, driverVolumes };
 }
 
-/** Finds the problems of a crossing. @returns the warnings @throws PreflightError when something blocks */
+/** The journal's place: the file, and the ConfigMap beside it where that is asked for. */
+export function journalStoreOf(
+  env: Pick<CrossingEnv, "kube" | "host">,
+  {
+    subject,
+    journalFile,
+    clusterJournal,
+  }: Pick<CrossingOptions, "subject" | "journalFile" | "clusterJournal">,
+): JournalStore {
+  const file = fileJournal(env.host, journalFile);
+  return clusterJournal === true ? twoJournals(file, configMapJournal(env.kube, subject)) : file;
+}
+
+/**
+ * Finds the problems of a crossing. @param isBegun a run has followed the plan before
+ * @returns the warnings @throws PreflightError when something blocks, PlanError when the cluster is no longer as the plan says
+ */
 export async function preflight(
   env: Pick<CrossingEnv, "kube" | "clock"> & Partial<Pick<CrossingEnv, "platform">>,
-  options: Pick<CrossingOptions, "subject" | "direction" | "force">,
+  options: Pick<CrossingOptions, "subject" | "direction" | "force" | "plan" | "onlyNodes">,
   signal: AbortSignal,
   onWaiting?: OnWaiting,
+  isBegun = false,
 ): Promise<readonly Finding[]> {
+  // Before all else: a plan of another cluster must not be judged by this one.
+  const clusterId = options.plan === undefined ? undefined : await readClusterId(env.kube, signal);
+  if (clusterId !== undefined) requireSameCluster(options, clusterId);
   const seen = await observe(env, signal);
+  requireKnown(options.onlyNodes ?? [], seen);
+  const rollsNodes = env.platform?.rollsNodes === true;
+  if (clusterId !== undefined) requireNoDrift({ ...options, rollsNodes }, seen, clusterId, isBegun);
   const findings = [
     ...((await env.platform?.findings?.(signal, onWaiting)) ?? []),
     ...preflightFindings(options.subject, options.direction, seen, options),
@@ -91,19 +125,60 @@ export async function preflight(
   return findings;
 }
 
+type PlannedOptions = Pick<CrossingOptions, "subject" | "direction" | "force" | "plan">;
+
+function requireSameCluster({ plan, subject, direction }: PlannedOptions, clusterId: string): void {
+  if (plan !== undefined) requireSameCrossing(plan, { clusterId, plugin: subject.inTreeName, direction });
+}
+
+function requireNoDrift(
+  options: PlannedOptions & { readonly rollsNodes: boolean },
+  seen: CrossingObservation,
+  clusterId: string,
+  isBegun: boolean,
+): void {
+  const { plan } = options;
+  if (plan === undefined) return;
+  const now = crossingPlanOf(options, seen, clusterId);
+  const uids = new Map(seen.nodes.map(({ metadata }) => [metadata.name, metadata.uid]));
+  const drift = planDrift(plan, now, uids, isBegun);
+  if (drift.length === 0) return;
+  const lines = drift.length === 1 ? drift[0] : `\n  ${drift.join("\n  ")}`;
+  throw new PlanError(
+    `the cluster is no longer as the plan of ${plan.madeAt} says, make a new one: ${lines}`,
+  );
+}
+
+/** @throws PlanError for a node that is not there */
+function requireKnown(names: readonly string[], { nodes }: CrossingObservation): void {
+  const known = new Set(nodes.map(({ metadata }) => metadata.name));
+  const unknown = names.find((name) => !known.has(name));
+  if (unknown !== undefined) throw new PlanError(`\`onlyNodes\`: there is no Node ${unknown}`);
+}
+
 async function openJournal(
   env: CrossingEnv,
   options: CrossingOptions,
+  store: JournalStore,
+  signal: AbortSignal,
 ): Promise<{ readonly journal: CrossingJournal; readonly resumed: boolean }> {
-  const { subject, direction, journalFile, otherJournalFiles = [] } = options;
-  for (const file of otherJournalFiles) refuseUnfinished(await readJournal(env.host, file), file);
-  const found = await readJournal(env.host, journalFile);
+  const { subject, direction, plan, otherJournalFiles = [] } = options;
+  const others = [
+    ...otherJournalFiles.map((file) => fileJournal(env.host, file)),
+    ...(options.clusterJournal === true ? journalsOfOthers(env, subject) : []),
+  ];
+  for (const other of others) refuseUnfinished(await other.read(signal), other.place);
+  const found = await store.read(signal);
   if (found?.plugin !== subject.inTreeName || found.platform !== env.platform.name) {
-    refuseUnfinished(found, journalFile);
+    refuseUnfinished(found, store.place);
   }
+  const followed = plan === undefined ? {} : { plan: plan.madeAt };
+  // Also a plan that was followed to its end: what it names has crossed, and nothing is left to do.
+  const resumed = found?.direction === direction && found.plan === plan?.madeAt;
   if (found !== undefined && isUnfinished(found) && found.direction === direction) {
     const { run: _earlier, ...journal } = found;
-    return { journal, resumed: true };
+    // A later plan of what is left takes the place of the first.
+    return { journal: { ...journal, ...followed }, resumed: resumed || plan === undefined };
   }
   // Also where the other direction was left unfinished: the state of the nodes says how far that came.
   const journal: CrossingJournal = {
@@ -113,14 +188,21 @@ async function openJournal(
     direction,
     startedAt: env.clock.now().toISOString(),
     nodesDone: [],
+    ...followed,
   };
-  return { journal, resumed: false };
+  return { journal, resumed: resumed && plan !== undefined };
+}
+
+function journalsOfOthers({ kube }: CrossingEnv, { shortName }: CrossingSubject): JournalStore[] {
+  return allSubjects()
+    .filter((subject) => subject.shortName !== shortName)
+    .map((subject) => configMapJournal(kube, subject));
 }
 
 /** @throws JournalError when the crossing of the journal is unfinished: its nodes may be between the two paths */
-function refuseUnfinished(journal: CrossingJournal | undefined, file: string): void {
+function refuseUnfinished(journal: CrossingJournal | undefined, place: string): void {
   if (journal === undefined || !isUnfinished(journal)) return;
   throw new JournalError(
-    `an unfinished crossing of ${journal.plugin} on ${journal.platform} is in ${file}: finish it or roll it back first`,
+    `an unfinished crossing of ${journal.plugin} on ${journal.platform} is in ${place}: finish it or roll it back first`,
   );
 }

@@ -1,5 +1,5 @@
 /** The marks that a driver's sidecars leave on objects of a migrated plugin. Pure. */
-import type { PersistentVolume, PersistentVolumeClaim, Stored } from "@longshore/kube";
+import type { PersistentVolume, PersistentVolumeClaim, Stored, VolumeAttachment } from "@longshore/kube";
 import { migratedToAnnotation, provisionerFinalizer, standsForInTreeFinalizer } from "@longshore/storage";
 import { type CrossingSubject, sidecarFinalizers } from "./crossing-subject.ts";
 import { isVolumeOfPlugin } from "./pod-facts.ts";
@@ -36,6 +36,39 @@ export function objectsCarryingMarks(
   ]
     .filter(({ marks }) => marks.length > 0)
     .map(({ marks, ...object }) => ({ ...object, why: `still has ${marks.join(", ")} of the driver` }));
+}
+
+/** VolumeAttachments of the driver that are for volumes of the plugin: the in-tree plugin needs none. */
+export function attachmentsOfPlugin(
+  subject: CrossingSubject,
+  volumes: readonly Stored<PersistentVolume>[],
+  attachments: readonly Stored<VolumeAttachment>[],
+): WaitSubject[] {
+  const ours = new Set(
+    volumes.filter((pv) => isVolumeOfPlugin(subject, pv)).map(({ metadata }) => metadata.name),
+  );
+  return attachments
+    .filter(({ spec }) => spec.attacher === subject.driverName)
+    .filter(({ spec: { source } }) =>
+      source.persistentVolumeName === undefined
+        ? source.inlineVolumeSpec != null
+        : ours.has(source.persistentVolumeName),
+    )
+    .map(({ metadata, spec }) => ({
+      kind: "VolumeAttachment",
+      name: metadata.name,
+      why: `still attaches a volume of the plugin to node ${spec.nodeName} through the driver`,
+    }));
+}
+
+/** Names of PersistentVolumes that the driver has made: no in-tree plugin can serve them, so they cannot go back. */
+export function volumesOfDriver(
+  subject: CrossingSubject,
+  volumes: readonly Stored<PersistentVolume>[],
+): readonly string[] {
+  return volumes
+    .filter(({ spec }) => spec?.csi?.driver === subject.driverName)
+    .map(({ metadata }) => metadata.name);
 }
 
 function isHanded(subject: CrossingSubject, object: Marked): boolean {

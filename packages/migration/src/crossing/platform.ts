@@ -14,16 +14,27 @@ export type GateValues = Readonly<Record<string, boolean>>;
  * of the caller: asking for what is already so changes nothing. How long to wait is the caller's to say, by its signal.
  */
 export interface Platform {
-  /** e.g. `embedded`, `kubeadm`; part of the journal, so that a run is resumed on the right platform. */
+  /** `embedded`, `manual`, `kubeadm`, …; part of the journal, so that a run is resumed on the right platform. */
   readonly name: string;
   /** Gates that the control plane (attach-detach, persistent-volume, expand, scheduler) runs with now; undefined while it is down. */
   controlPlaneGates(signal: AbortSignal): Promise<GateValues | undefined>;
   /** Makes these values (over the others) the control plane's and restarts it; resolves once they are in effect. */
-  setControlPlaneGates(values: GateValues, signal: AbortSignal): Promise<void>;
+  setControlPlaneGates(
+    values: GateValues,
+    signal: AbortSignal,
+    onWaiting?: (wait: Wait) => void,
+  ): Promise<void>;
   /** Gates that the node's agent runs with now; undefined while it is down or unknown. */
   nodeGates(nodeName: string, signal: AbortSignal): Promise<GateValues | undefined>;
   /** Makes these values (over the others) the node's and restarts its agent; resolves once they are in effect. */
-  setNodeGates(nodeName: string, values: GateValues, signal: AbortSignal): Promise<void>;
+  setNodeGates(
+    nodeName: string,
+    values: GateValues,
+    signal: AbortSignal,
+    onWaiting?: (wait: Wait) => void,
+  ): Promise<void>;
+  /** True when the platform itself cordons, drains and restarts or replaces the nodes, one after the other: a crossing then only waits for each. */
+  readonly rollsNodes?: boolean;
   /** Gates that the node's agent will run with once it is next started; those it runs with where this is left out. */
   configuredNodeGates?(nodeName: string, signal: AbortSignal): Promise<GateValues | undefined>;
   /**

@@ -11,6 +11,7 @@ import type { CrossingObservation } from "./crossing-observation.ts";
 import { nodesToCross } from "./crossing-steps.ts";
 import type { CrossingDirection, CrossingSubject } from "./crossing-subject.ts";
 import type { Finding, PreflightView } from "./finding.ts";
+import { volumesOfDriver } from "./marks.ts";
 import { nodeFindings } from "./node-findings.ts";
 import { inlineVolumesOf, isVolumeOfPlugin, nameOf, volumeIndex } from "./pod-facts.ts";
 import { driverPodFindings, podFindings } from "./pod-findings.ts";
@@ -32,10 +33,23 @@ export function preflightFindings(
     ...driverPodFindings(view),
     ...attacherFindings(view),
     ...attachmentFindings(view),
+    ...(direction === "rollback" ? stayingFindings(view) : []),
   ];
   const rank = (finding: Finding) => (finding.severity === "blocker" ? 0 : 1);
   // The sort is stable: findings of one severity keep the order of the list above.
   return findings.sort((a, b) => rank(a) - rank(b));
+}
+
+/** Volumes that were made meanwhile: they stay with the driver. */
+function stayingFindings({ subject, seen }: PreflightView): Finding[] {
+  return volumesOfDriver(subject, seen.volumes).map((name) => ({
+    severity: "warning",
+    object: `PersistentVolume ${name}`,
+    field: "spec.csi",
+    reason: `the driver ${subject.driverName} has made it, and it cannot go back to the in-tree plugin`,
+    remedy:
+      "keep the driver as long as it is used, or copy its data to a volume of the in-tree plugin afterwards",
+  }));
 }
 
 function translationFindings({ subject, seen }: PreflightView): Finding[] {

@@ -31,6 +31,11 @@ export type {
   ShootNode,
 } from "./decide-cluster-step.ts";
 export {
+  createGardenerPlatform,
+  type GardenerPlatformEnv,
+  GardenerPlatformError,
+} from "./gardener-platform.ts";
+export {
   type ClusterPredicate,
   clusterCSIMigrationControllerNotFinished,
   clusterShootKubernetesVersionForCSIMigrationAtLeast,

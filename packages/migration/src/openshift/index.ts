@@ -10,6 +10,7 @@ export {
   startFeatureGateOperator,
 } from "./feature-gate-operator.ts";
 export type { FeatureGateOptions } from "./gates-of-selection.ts";
+export { createOpenShiftPlatform, type OpenShiftPlatformEnv } from "./openshift-platform.ts";
 export {
   type KubeletConfig,
   kubeletConfigs,

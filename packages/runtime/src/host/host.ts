@@ -101,6 +101,8 @@ export interface ProgramOptions {
   /** The whole environment of the program; default empty but for PATH. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
+  /** What it reads from its standard input; nothing when left out. */
+  readonly input?: string;
   readonly signal: AbortSignal;
 }
 

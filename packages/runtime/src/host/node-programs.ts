@@ -30,13 +30,17 @@ export function runProgram(program: string, options: ProgramOptions): Promise<Pr
       maxBuffer: outputBytesMax,
       ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
     } as const;
-    execFile(program, [...options.args], settings, (error, stdout, stderr) => {
+    const child = execFile(program, [...options.args], settings, (error, stdout, stderr) => {
       if (options.signal.aborted) reject(options.signal.reason);
       else if (error === null) resolve({ code: 0, stdout, stderr });
       else if (typeof error.code === "number") resolve({ code: error.code, stdout, stderr });
       else if (errnoOf(error) !== undefined) reject(toHostError("runProgram", program, error));
       else resolve({ code: -1, stdout, stderr });
     });
+    if (options.input === undefined) return;
+    // A program that ends before it has read all of it says so by its exit code.
+    child.stdin?.on("error", () => {});
+    child.stdin?.end(options.input);
   });
 }
 

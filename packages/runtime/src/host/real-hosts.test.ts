@@ -31,6 +31,15 @@ describe("programs", () => {
     expect(result).toEqual({ code: 3, stdout: "$A; * 1 undefined\n", stderr: "" });
   });
 
+  test("reads what it is given, and none of it need be read", async () => {
+    const echo = "process.stdin.pipe(process.stdout)";
+    const input = "a: 1\n".repeat(50_000);
+    const result = await host.runProgram(process.execPath, { args: ["-e", echo], input, signal: never });
+    expect(result).toEqual({ code: 0, stdout: input, stderr: "" });
+    const deaf = { args: ["-e", "process.exit(4)"], input, signal: never };
+    expect((await host.runProgram(process.execPath, deaf)).code).toBe(4);
+  });
+
   test("one that a signal ended has code -1", async () => {
     const result = await host.runProgram(process.execPath, {
       args: ["-e", "process.kill(process.pid, 'SIGKILL'); setInterval(() => {}, 1000)"],

@@ -5,14 +5,15 @@ import {
   type CrossingResult,
   type Finding,
   findingWords,
+  type ManualTask,
   PreflightError,
   StepTimeoutError,
   type UnfinishedRun,
 } from "@longshore/migration";
 import { errorChain } from "@longshore/runtime";
 import pc from "picocolors";
-import { clusterFields, inFlags } from "../field-flags.ts";
-import { seconds } from "../terminal.ts";
+import { clusterFields, inFlags } from "../../field-flags.ts";
+import { seconds } from "../../terminal.ts";
 
 /** What an unfinished run leaves. */
 export interface Left {
@@ -29,10 +30,25 @@ export interface Left {
 
 /** The result of a run that came to its end. */
 export function crossingWords(result: CrossingResult, json: boolean): string {
-  if (json) return `${JSON.stringify({ outcome: "done", ...result })}\n`;
+  const { nodesLeft } = result;
+  if (json) return `${JSON.stringify({ outcome: nodesLeft.length === 0 ? "done" : "paused", ...result })}\n`;
+  if (nodesLeft.length > 0) {
+    return `${pc.bold(result.plugin)}: paused after ${seconds(result.elapsedMs)}; left: ${nodesLeft.join(", ")}; run it again to go on\n`;
+  }
   const what = result.direction === "migrate" ? "is served by CSI" : "is served in-tree again";
   const resumed = result.resumed ? " (resumed)" : "";
-  return `${pc.bold(result.plugin)} ${what}${resumed}, after ${seconds(result.elapsedMs)}\n`;
+  const end = `${pc.bold(result.plugin)} ${what}${resumed}, after ${seconds(result.elapsedMs)}\n`;
+  return result.direction === "migrate" ? end : `${end}${driverWords(result.driverVolumes)}\n`;
+}
+
+/** Most volumes that are named. */
+const namedMax = 10;
+
+function driverWords(volumes: readonly string[]): string {
+  if (volumes.length === 0) return "no volume needs the driver any more";
+  const names = volumes.slice(0, namedMax).join(", ");
+  const more = volumes.length > namedMax ? ` and ${volumes.length - namedMax} more` : "";
+  return `keep the driver: it has made PersistentVolume ${names}${more}, which cannot go back`;
 }
 
 /** The warnings, a line each, and a sentence that ends them. */
@@ -51,8 +67,25 @@ export function preflightJson(findings: readonly Finding[], plugin?: string): st
   });
 }
 
+/** What an administrator is to do by hand. */
+export function taskLines({ nodeName, gates, confirm }: ManualTask): string[] {
+  if (nodeName !== undefined) {
+    return [
+      `to do: on node ${nodeName}, which is drained now, set the feature gates ${gates} of the kubelet (featureGates in its configuration) and restart it`,
+    ];
+  }
+  const first = `to do: start kube-apiserver, kube-controller-manager and kube-scheduler with --feature-gates=${gates} beside the gates they have`;
+  if (confirm === undefined) return [first];
+  const { namespace, name, key } = confirm;
+  return [
+    first,
+    "  the controller manager has no pods here that show its gates, so say it once all of them run:",
+    `  kubectl -n ${namespace} create configmap ${name} --from-literal=${key}=${gates} --dry-run=client -o yaml | kubectl apply -f -`,
+  ];
+}
+
 /** Writes events to stderr, a JSON object a line. */
-export function jsonEvents(event: CrossingEvent): void {
+export function jsonEvents(event: CrossingEvent | ({ readonly kind: "task" } & ManualTask)): void {
   process.stderr.write(jsonLine(event));
 }
 

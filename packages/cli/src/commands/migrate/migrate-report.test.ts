@@ -1,8 +1,8 @@
 /** What `migrate` prints of waits, findings and of what it leaves. */
 import { type CrossingEvent, type Finding, PreflightError } from "@longshore/migration";
 import { expect, test } from "vitest";
-import { type Progress, showCrossing } from "../terminal.ts";
-import { crossingRows } from "./crossing-rows.ts";
+import { type Progress, showCrossing } from "../../terminal.ts";
+import { crossingRows } from "../crossing-rows.ts";
 import { jsonFailure, type Left, leftLines, preflightJson, preflightWords } from "./migrate-report.ts";
 
 const finding = (severity: Finding["severity"]): Finding => ({

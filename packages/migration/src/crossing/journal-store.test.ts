@@ -1,0 +1,70 @@
+import { type KubeClient, type KubeObject, type ObjectRef, type Resource, resources } from "@longshore/kube";
+import { SimulatedHost } from "@longshore/runtime";
+import { expect, it } from "vitest";
+import type { CrossingJournal } from "./crossing-journal.ts";
+import { crossingSubject } from "./crossing-subject.ts";
+import { configMapJournal, fileJournal, twoJournals } from "./journal-store.ts";
+
+const signal = new AbortController().signal;
+const journal = (startedAt: string, aliveAt = startedAt): CrossingJournal => ({
+  version: 1,
+  platform: "manual",
+  plugin: "kubernetes.io/aws-ebs",
+  direction: "migrate",
+  startedAt,
+  nodesDone: ["n1"],
+  run: { startedAt, aliveAt },
+});
+
+function world() {
+  const maps = new Map<string, KubeObject>();
+  const kube = {
+    get: async (_resource: Resource<KubeObject>, { name }: ObjectRef) => maps.get(name),
+    create: async (_resource: Resource<KubeObject>, object: KubeObject) => {
+      maps.set(object.metadata?.name ?? "", object);
+      return object;
+    },
+    update: async (_resource: Resource<KubeObject>, object: KubeObject) => {
+      maps.set(object.metadata?.name ?? "", object);
+      return object;
+    },
+  } as unknown as KubeClient;
+  const host = new SimulatedHost({ name: "m1" });
+  const inCluster = configMapJournal(kube, crossingSubject("aws-ebs"));
+  return { maps, host, inCluster, both: twoJournals(fileJournal(host, "/j.json"), inCluster) };
+}
+
+it("is in both places, and read from the cluster where the disk has none", async () => {
+  const { host, inCluster, both } = world();
+  expect(await both.read(signal)).toBeUndefined();
+  await both.write(journal("2026-01-01T00:00:00Z"), signal);
+  await both.write(journal("2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"), signal);
+  expect(await inCluster.read(signal)).toEqual(await fileJournal(host, "/j.json").read(signal));
+  const elsewhere = twoJournals(fileJournal(new SimulatedHost({ name: "m2" }), "/j.json"), inCluster);
+  expect(await elsewhere.read(signal)).toEqual(await both.read(signal));
+});
+
+it("the newer of two counts: another machine may have gone on since", async () => {
+  const { host, inCluster, both } = world();
+  const older = journal("2026-01-01T00:00:00Z");
+  const newer = journal("2026-01-01T00:00:00Z", "2026-01-01T00:05:00Z");
+  await fileJournal(host, "/j.json").write(older, signal);
+  await inCluster.write(newer, signal);
+  expect(await both.read(signal)).toEqual(newer);
+  await inCluster.write(older, signal);
+  await fileJournal(host, "/j.json").write(newer, signal);
+  expect(await both.read(signal)).toEqual(newer);
+});
+
+it("a damaged one names the place", async () => {
+  const { maps, inCluster } = world();
+  const { kind } = resources.configMaps;
+  maps.set("longshore-crossing-aws-ebs", {
+    kind,
+    metadata: { name: "x" },
+    data: { "journal.json": "{" },
+  } as KubeObject);
+  await expect(inCluster.read(signal)).rejects.toThrow(
+    "the journal ConfigMap kube-system/longshore-crossing-aws-ebs is damaged",
+  );
+});

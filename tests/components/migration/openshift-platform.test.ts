@@ -1,0 +1,139 @@
+/** A crossing on OpenShift's platform, with the FeatureGate operator; the test plays OpenShift's own operators. docs/behaviour/migration-controllers.md B2, B3. */
+import { fileURLToPath } from "node:url";
+import { createApiServer, memoryStore, readDefinitions } from "@longshore/apiserver";
+import { type KubeClient, type KubeObject, type Resource, resources, updateWithRetry } from "@longshore/kube";
+import {
+  type CrossingDirection,
+  type CrossingEvent,
+  crossingSubject,
+  runCrossing,
+} from "@longshore/migration";
+import {
+  createOpenShiftPlatform,
+  featureGateObjects,
+  kubeletConfigName,
+  kubeletConfigs,
+  machineConfigPools,
+  openshiftCrdsUrl,
+  operandKinds,
+  startFeatureGateOperator,
+} from "@longshore/migration/openshift";
+import { type Component, SimulatedHost } from "@longshore/runtime";
+import { virtualEnv } from "@longshore/testing/kube";
+import { volumeGatesFor } from "@longshore/volumes";
+import { afterEach, expect, test } from "vitest";
+
+const signal = new AbortController().signal;
+const subject = crossingSubject("aws-ebs");
+const annotation = "storage.alpha.kubernetes.io/migrated-plugins";
+const rolledOut = { latestAvailableRevision: 2, nodeStatuses: [{ nodeName: "m1", currentRevision: 2 }] };
+const ended = new AbortController();
+const operators: Component[] = [];
+const env = virtualEnv();
+afterEach(async () => {
+  ended.abort(new Error("the test has ended"));
+  for (const operator of operators.splice(0)) await env.clock.run(operator.stop());
+});
+
+async function aCluster(): Promise<KubeClient> {
+  const definitions = await readDefinitions([fileURLToPath(openshiftCrdsUrl)]);
+  const kube = createApiServer(env, { store: memoryStore(), definitions }).client();
+  for (const { resource } of operandKinds) {
+    await kube.create(resource, { metadata: { name: "cluster" }, spec: { observedConfig: {} } }, { signal });
+  }
+  await kube.create(machineConfigPools, { metadata: { name: "worker" } }, { signal });
+  for (const name of ["n1", "n2"]) {
+    await kube.create(resources.nodes, { metadata: { name } }, { signal });
+    const status = { conditions: [{ type: "Ready", status: "True" }] };
+    await updateWithRetry(kube, resources.nodes, { name }, (node) => ({ ...node, status }) as never, {
+      signal,
+      subresource: "status",
+    });
+    const drivers = [{ name: subject.driverName, nodeID: name, topologyKeys: [] }];
+    await kube.create(resources.csiNodes, { metadata: { name }, spec: { drivers } }, { signal });
+  }
+  operators.push(
+    startFeatureGateOperator(
+      { ...env, kube },
+      { order: "any", knownGates: volumeGatesFor("1.20"), plugins: [] },
+    ),
+  );
+  void rollOut(kube).catch(() => {});
+  return kube;
+}
+
+/** The control plane follows at once, the nodes one after the other. */
+async function rollOut(kube: KubeClient): Promise<void> {
+  const report = (resource: Resource<KubeObject>, name: string, status: object) =>
+    updateWithRetry(
+      kube,
+      resource,
+      { name },
+      (found) =>
+        ({ ...found, status: { ...status, observedGeneration: found.metadata.generation } }) as never,
+      { signal, subresource: "status" },
+    );
+  for (let tick = 1; ; tick++) {
+    await env.clock.sleep(3000, ended.signal);
+    for (const { resource } of operandKinds) await report(resource, "cluster", rolledOut);
+    if (tick % 8 !== 0) continue;
+    const config = await kube.get(kubeletConfigs, { name: kubeletConfigName }, { signal });
+    const isOn = config?.spec?.kubeletConfig?.featureGates?.[subject.gate] === true;
+    await report(machineConfigPools, "worker", { machineCount: 2, updatedMachineCount: 2 });
+    for (const name of ["n1", "n2"]) {
+      const wanted = isOn ? subject.inTreeName : "";
+      const csiNode = await kube.get(resources.csiNodes, { name }, { signal });
+      if (csiNode === undefined || (csiNode.metadata.annotations?.[annotation] ?? "") === wanted) continue;
+      const annotations = { ...csiNode.metadata.annotations, [annotation]: wanted };
+      await kube.update(
+        resources.csiNodes,
+        { ...csiNode, metadata: { ...csiNode.metadata, annotations } },
+        { signal },
+      );
+      break;
+    }
+  }
+}
+
+test("the FeatureGate carries the plugin there and back, and the nodes are left to the platform (migration-controllers.md B2)", async () => {
+  const kube = await aCluster();
+  const platform = createOpenShiftPlatform({ clock: env.clock, kube });
+  const host = new SimulatedHost({ name: "operator" });
+  const events: CrossingEvent[] = [];
+  const cross = (direction: CrossingDirection) =>
+    env.clock.run(
+      runCrossing(
+        { ...env, kube, platform, host },
+        {
+          subject,
+          direction,
+          journalFile: "/j.json",
+          clusterJournal: true,
+          onEvent: (event) => events.push(event),
+        },
+        signal,
+      ),
+    );
+  const there = await cross("migrate");
+  expect(there.steps.map(({ name }) => name)).toEqual([
+    "preflight",
+    "control plane on",
+    "n1: flip",
+    "n1: CSINode agrees",
+    "n2: flip",
+    "n2: CSINode agrees",
+  ]);
+  expect(events.find(({ kind }) => kind === "warning")).toMatchObject({
+    finding: { object: "FeatureGate cluster", field: "spec.featureSet" },
+  });
+  const gate = await kube.get(featureGateObjects, { name: "cluster" }, { signal });
+  expect(gate?.spec).toEqual({
+    featureSet: "CustomNoUpgrade",
+    customNoUpgrade: { enabled: ["CSIMigration", "CSIMigrationAWS"], disabled: [] },
+  });
+  await cross("rollback");
+  const after = await kube.get(featureGateObjects, { name: "cluster" }, { signal });
+  expect(after?.spec?.customNoUpgrade).toEqual({ enabled: ["CSIMigration"], disabled: ["CSIMigrationAWS"] });
+  const nodes = await kube.list(resources.csiNodes, { signal });
+  expect(nodes.items.map(({ metadata }) => metadata.annotations?.[annotation])).toEqual(["", ""]);
+});
