@@ -3,72 +3,20 @@
  * made of what is taken. `apiserver-rules.test.ts` does so with every mutation of sound objects; here are the requests
  * that no mutation of an object makes.
  */
-import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { HttpsConnections } from "../../packages/apiserver/src/testing/http.ts";
-import { adminToken, serveForTest, type TestServer } from "../../packages/apiserver/src/testing/serve.ts";
-import { type ControlPlane, startControlPlane } from "./support/index.ts";
+import { type BothServers, startBothServers } from "./support/both-servers.ts";
 import { run } from "./support/processes.ts";
 
-let kubernetes: ControlPlane;
-let own: TestServer;
-let theirs: HttpsConnections;
-let ours: HttpsConnections;
+let servers: BothServers;
 
 beforeAll(async () => {
-  kubernetes = await startControlPlane();
-  own = await serveForTest({ controllers: false, emulatedVersion: "1.20" });
-  theirs = new HttpsConnections(kubernetes.url, { ca: await readFile(kubernetes.caPath, "utf8") });
-  ours = new HttpsConnections(own.front.url, { ca: own.authority.certificate });
+  servers = await startBothServers();
 }, 120_000);
-afterAll(async () => {
-  theirs?.close();
-  ours?.close();
-  await own?.stop();
-  await kubernetes?.stop();
-});
+afterAll(() => servers?.stop());
 
-type Body = string | object | undefined;
-
-/** The answers of both, as far as they are the same on any two servers. */
-async function both(method: string, path: string, body?: Body, contentType = "application/json") {
-  const ask = async (to: HttpsConnections, token: string) => {
-    const answer = await to.send({
-      method,
-      path,
-      headers: { authorization: `Bearer ${token}`, "content-type": contentType },
-      ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
-    });
-    return essence(answer.status, answer.body.toString());
-  };
-  return { reference: await ask(theirs, kubernetes.adminToken), ours: await ask(ours, adminToken) };
-}
-
-/** Of a failure the code, and of one of validation every cause; values in them are shown in the syntax of Go or of JSON. */
-function essence(status: number, text: string): unknown {
-  const body = text.startsWith("{") ? JSON.parse(text) : text;
-  if (body.kind !== "Status") return { status, body: withoutNoise(body) };
-  if (status !== 422) return { status, reason: body.reason };
-  const causes = (body.details?.causes ?? []).map(
-    ({ reason, field, message }: Record<string, string>) =>
-      `${field}: ${reason}: ${message?.replace(/(value: )(?:"[^"]*"|[[{].*?[\]}](?=: )|v1\..*?\}(?=: )|\[\]\w.*?\}(?=: ))/, "$1…")}`,
-  );
-  return { status, causes: [...new Set(causes)].sort() };
-}
-
-const noise = new Set(["uid", "creationTimestamp", "resourceVersion", "managedFields", "selfLink"]);
-
-function withoutNoise(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutNoise);
-  if (typeof value !== "object" || value === null) return value;
-  const members = Object.entries(value).filter(([key, member]) => !noise.has(key) && member !== null);
-  return Object.fromEntries(members.map(([key, member]) => [key, withoutNoise(member)]));
-}
-
-async function expectSame(method: string, path: string, body?: Body, contentType?: string): Promise<void> {
-  const answers = await both(method, path, body, contentType);
-  expect(answers.ours).toEqual(answers.reference);
-}
+const both: BothServers["both"] = (...request) => servers.both(...request);
+const expectSame: BothServers["expectSame"] = (...request) => servers.expectSame(...request);
+const expectSameWords: BothServers["expectSameWords"] = (...request) => servers.expectSameWords(...request);
 
 const inDefault = "/api/v1/namespaces/default";
 const leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
@@ -272,17 +220,6 @@ const claimOf = (name: string, storage: string, storageClassName?: string) => ({
   },
 });
 const namespace = (name: string) => ({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
-
-/** As {@link expectSame}, with the words of what is refused. */
-async function expectSameWords(method: string, path: string, body: object): Promise<void> {
-  const ask = async (to: HttpsConnections, token: string) => {
-    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-    const answer = await to.send({ method, path, headers, body: JSON.stringify(body) });
-    const { message, kind } = JSON.parse(answer.body.toString());
-    return { status: answer.status, ...(kind === "Status" ? { message } : {}) };
-  };
-  expect(await ask(ours, adminToken)).toEqual(await ask(theirs, kubernetes.adminToken));
-}
 
 describe("limits and quotas", () => {
   test("a LimitRange fills and refuses", async () => {
@@ -533,15 +470,15 @@ describe("creating and replacing", () => {
     const path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     const { name } = definition.metadata;
     await expectSame("POST", path + dry, { ...definition, metadata: { name, finalizers: ["a"] } });
-    for (const call of [theirs, ours]) {
-      const token = call === theirs ? kubernetes.adminToken : adminToken;
-      const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-      await call.send({ method: "POST", path, headers, body: JSON.stringify(definition) });
-    }
+    await both("POST", path, definition);
     await expect
-      .poll(() => kubernetes.call("GET", "/apis/example.com/v1/boxes").then(({ status }) => status), {
-        timeout: 20_000,
-      })
+      .poll(
+        async () => {
+          const { reference } = await both("GET", "/apis/example.com/v1/boxes");
+          return (reference as { status: number }).status;
+        },
+        { timeout: 20_000 },
+      )
       .toBe(200);
     const unversioned = await both("PUT", `${path}/${name}${dry}`, definition);
     expect((unversioned.ours as { status: number }).status).toBe(

@@ -38,6 +38,7 @@ import { Registry } from "./registry/registry.ts";
 import type { Store } from "./storage/store.ts";
 import { emulatedVersion } from "./versions/emulated-version.ts";
 import { WatchHub } from "./watch/watch-hub.ts";
+import { AnsweredRequests } from "./webhooks/answered-requests.ts";
 
 /** How the server is made. */
 export interface ApiServerOptions {
@@ -83,6 +84,8 @@ const issuerDefault = "https://kubernetes.default.svc";
  */
 export interface ApiServer extends Component {
   readonly registry: Registry;
+  /** Answers requests from outside, with their admission webhooks. */
+  readonly requests: AnsweredRequests;
   /** Authenticates requests. */
   readonly authenticate: Authenticator;
   /** Authorizes requests. */
@@ -161,10 +164,12 @@ export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): Api
   });
   const definitions = new Definitions(env, registry);
   definitions.install(options.definitions ?? []);
+  const requests = new AnsweredRequests(env, registry);
   let running = true;
   let ends: (() => void)[] = [];
   const server: ApiServer = {
     registry,
+    requests,
     authenticate,
     authorizer: access.authorizer,
     accounts,
@@ -192,6 +197,7 @@ export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): Api
     async stop() {
       running = false;
       definitions.stop();
+      requests.stop();
       for (const end of ends.splice(0)) end();
       watches.closeAll();
     },

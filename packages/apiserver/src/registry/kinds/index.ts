@@ -24,6 +24,7 @@ import { clusterRole, clusterRoleBinding, reviews, role, roleBinding } from "./r
 import { priorityClass, runtimeClass } from "./scheduling.ts";
 import { type LooseObject, withDefaults } from "./shaping.ts";
 import { csiDriver, csiNode, storageClass, volumeAttachment } from "./storage-group.ts";
+import { mutatingWebhookConfiguration, validatingWebhookConfiguration } from "./webhook-configurations.ts";
 import { daemonSet, deployment, replicaSet, statefulSet } from "./workloads.ts";
 
 /** A kind whose rules differ between versions is made for one. */
@@ -76,6 +77,8 @@ const sources: readonly KindSource[] = [
   roleBinding,
   certificateSigningRequest,
   customResourceDefinition,
+  mutatingWebhookConfiguration,
+  validatingWebhookConfiguration,
   ...reviews,
 ];
 
