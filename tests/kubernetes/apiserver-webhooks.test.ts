@@ -45,7 +45,7 @@ const webhook = (name: string, more: object = {}) => ({
   rules: [everything],
   sideEffects: "None",
   admissionReviewVersions: ["v1"],
-  // What else the server does is none of its business.
+  // What else the server does does not concern it.
   objectSelector: { matchLabels: { hook: "yes" } },
   ...more,
 });

@@ -58,7 +58,7 @@ export interface WebhookWrite {
 
 /**
  * The admission webhooks of one request, as the registry sees them: answers that are there already. Where one is missing,
- * its functions throw, with nothing changed; the webhook is called, and the request is handled anew, from its beginning
+ * its functions throw, with nothing changed; the webhook is called, and the request is handled again, from its beginning
  * (`webhooks/`). What they answer is always about the very objects that are then committed.
  */
 export interface RequestWebhooks {

@@ -1,5 +1,5 @@
 /**
- * New and changed objects on their way through the mutating webhooks: what these change is filled and admitted anew, as if
+ * New and changed objects on their way through the mutating webhooks: what these change is filled and admitted again, as if
  * the client had sent it, and those that want to see it are asked once more (apiserver admission/reinvocation.go).
  */
 import type { KubeObject, ObjectMeta, Stored } from "@longshore/kube";

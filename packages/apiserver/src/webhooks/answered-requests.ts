@@ -1,6 +1,6 @@
 /**
  * Requests with their admission webhooks. The registry handles a request without a pause; where it needs the answer of a
- * webhook it has not got, it stops with nothing changed, the webhook is called, and the request is handled anew. So the
+ * webhook it has not got, it stops with nothing changed, the webhook is called, and the request is handled again. So the
  * commit follows a reading of the state in which all answers were about just that state (decision 0030).
  *
  * Invariants

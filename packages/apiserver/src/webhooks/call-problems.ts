@@ -46,7 +46,7 @@ function namesOf(altNames = ""): string {
   return altNames.replaceAll(/(?:DNS|IP Address):/g, "");
 }
 
-/** Texts of codes that mean the same whoever answers. */
+/** Texts of codes that mean the same, whichever server answers. */
 const textOfCode: Readonly<Record<number, string>> = {
   400: "the server rejected our request for an unknown reason",
   401: "the server has asked for the client to provide credentials",

@@ -24,7 +24,7 @@ export interface CallContext {
   readonly store: Store;
   readonly client: WebhookClient;
   readonly version: EmulatedVersion;
-  /** Aborts when nobody waits for the request any more, or its time is over. */
+  /** Aborts when the client is gone, or the time of the request is over. */
   readonly signal: AbortSignal;
   /** When the request must have its answer, on the monotonic clock. */
   readonly endMs: number;

@@ -28,7 +28,7 @@ export interface WebhookReply {
 /** Most calls under way at one time. */
 const callsMax = 100;
 
-/** Most bytes of an answer: a patch that writes the largest object anew, in base64, with room to spare. */
+/** Most bytes of an answer: a patch that writes the largest object again, in base64, with room to spare. */
 const replyBytesMax = 8 * 1024 * 1024;
 
 /** Most webhooks whose connections are kept. */
@@ -91,7 +91,7 @@ export class WebhookClient {
       const sent: ClientRequest = httpsRequest({
         host: connect?.host ?? serverName,
         port: connect?.port ?? (url.port === "" ? 443 : Number(url.port)),
-        // No name is announced for an address (RFC 6066); its certificate is checked all the same.
+        // No name is announced for an address (RFC 6066); its certificate is checked in any case.
         ...(isIP(serverName) === 0 || connect !== undefined ? { servername: serverName } : {}),
         method: "POST",
         path: `${url.pathname}${url.search}`,
