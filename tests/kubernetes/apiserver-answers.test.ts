@@ -452,6 +452,114 @@ describe("pods and paths", () => {
   });
 });
 
+describe("runtime classes, host ports and resources of nodes", () => {
+  const pods = `${inDefault}/pods${dry}`;
+  const podOf = (spec: object, container: object = {}) => ({
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: "a" },
+    spec: { containers: [{ name: "a", image: "b", ...container }], ...spec },
+  });
+  const classes = "/apis/node.k8s.io/v1/runtimeclasses";
+  const runtimeClass = (more: object) => ({
+    apiVersion: "node.k8s.io/v1",
+    kind: "RuntimeClass",
+    metadata: { name: "r" },
+    handler: "h",
+    ...more,
+  });
+
+  test("a pod of a runtime class", async () => {
+    const toleration = { key: "a", operator: "Exists", effect: "NoSchedule" };
+    const scheduling = {
+      nodeSelector: { a: "b", c: "d" },
+      tolerations: [toleration, { operator: "Exists", key: "e" }],
+    };
+    await expectSame(
+      "POST",
+      classes,
+      runtimeClass({ overhead: { podFixed: { cpu: "0.1", memory: "1024Ki" } }, scheduling }),
+    );
+    await expectSame("POST", classes, { ...runtimeClass({}), metadata: { name: "plain" } });
+    for (const spec of [
+      { runtimeClassName: "missing" },
+      { runtimeClassName: "Not_A_Name" },
+      { runtimeClassName: "plain" },
+      { runtimeClassName: "r" },
+      { runtimeClassName: "r", overhead: { cpu: "100m", memory: "1Mi" } },
+      { runtimeClassName: "r", overhead: { cpu: "200m" } },
+      { runtimeClassName: "plain", overhead: { cpu: "200m" } },
+      { overhead: { cpu: "200m" } },
+      { runtimeClassName: "r", nodeSelector: { a: "b", x: "y" } },
+      { runtimeClassName: "r", nodeSelector: { a: "x" } },
+      {
+        runtimeClassName: "r",
+        tolerations: [{ key: "a", operator: "Equal", value: "v", effect: "NoSchedule" }],
+      },
+      { runtimeClassName: "r", tolerations: [{ operator: "Exists" }] },
+      { runtimeClassName: "r", tolerations: [{ key: "e", operator: "Equal", value: "f" }, toleration] },
+    ]) {
+      await expectSame("POST", pods, podOf(spec));
+      await expectSameWords("POST", pods, podOf(spec));
+    }
+    for (const bad of [
+      { overhead: { podFixed: { cpu: "-1" } } },
+      { overhead: { podFixed: { other: "1" } } },
+      { scheduling: { nodeSelector: { "a b": "c" } } },
+      { scheduling: { tolerations: [toleration, toleration] } },
+      { scheduling: { tolerations: [{ key: "", operator: "Equal" }] } },
+    ]) {
+      await expectSame("POST", classes + dry, { ...runtimeClass(bad), metadata: { name: "bad" } });
+    }
+  });
+
+  test.each([{ hostNetwork: true }, { hostNetwork: false }])("ports with %j", async (spec) => {
+    for (const port of [
+      { containerPort: 80 },
+      { containerPort: 80, hostPort: 80 },
+      { containerPort: 80, hostPort: 81 },
+      { hostPort: 81 },
+    ]) {
+      const container = { ports: [port, { containerPort: 90, protocol: "UDP" }] };
+      await expectSame("POST", pods, podOf(spec, container));
+      await expectSame(
+        "POST",
+        pods,
+        podOf({ ...spec, initContainers: [{ name: "i", image: "b", ...container }] }),
+      );
+      const template = { metadata: { labels: { a: "b" } }, spec: podOf(spec, container).spec };
+      await expectSame("POST", `/apis/apps/v1/namespaces/default/deployments${dry}`, {
+        apiVersion: "apps/v1",
+        kind: "Deployment",
+        metadata: { name: "a" },
+        spec: { selector: { matchLabels: { a: "b" } }, template },
+      });
+    }
+  });
+
+  test.each([
+    { limits: { "example.com/gpu": "1" } },
+    { requests: { "example.com/gpu": "1" } },
+    { requests: { "example.com/gpu": "1" }, limits: { "example.com/gpu": "2" } },
+    { requests: { "example.com/gpu": "2" }, limits: { "example.com/gpu": "1" } },
+    { limits: { "example.com/gpu": "1500m" } },
+    { limits: { "requests.example.com/gpu": "1" } },
+    { limits: { "kubernetes.io/gpu": "1" } },
+    { limits: { "a/b/c": "1" } },
+    { limits: { gpu: "1" } },
+    { limits: { pods: "1" } },
+    { limits: { storage: "1" } },
+    { limits: { "hugepages-2Mi": "2Mi" } },
+    { limits: { "hugepages-2Mi": "2Mi", cpu: "1" } },
+    { requests: { "hugepages-2Mi": "2Mi", cpu: "1" } },
+    { limits: { "hugepages-2Mi": "2Mi", cpu: "1" }, requests: { "hugepages-2Mi": "4Mi" } },
+    { limits: { cpu: "1" }, requests: { cpu: "2", "ephemeral-storage": "1Gi" } },
+    { limits: { cpu: "-1" } },
+  ])("resources %j", async (resources) => {
+    await expectSame("POST", pods, podOf({}, { resources }));
+  });
+});
+
 describe("creating and replacing", () => {
   test.each(kinds)("%s", async (path, object) => {
     const named = (metadata: object) => ({ ...object, metadata });

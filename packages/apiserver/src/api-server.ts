@@ -14,6 +14,7 @@ import { defaultTolerationSeconds, serviceAccountRequired } from "./admission/po
 import { priority } from "./admission/priority.ts";
 import { rbacEscalation } from "./admission/rbac-escalation.ts";
 import { resourceQuota } from "./admission/resource-quota.ts";
+import { runtimeClassOfPods } from "./admission/runtime-class.ts";
 import { serviceAccount } from "./admission/service-account.ts";
 import { storageObjectInUseProtection } from "./admission/storage-object-in-use-protection.ts";
 import { adminUser, type UserInfo } from "./api/api-request.ts";
@@ -147,6 +148,7 @@ export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): Api
       priority,
       defaultStorageClass,
       persistentVolumeClaimResize,
+      runtimeClassOfPods,
       storageObjectInUseProtection,
       rbacEscalation,
       certificateRequests,

@@ -93,7 +93,7 @@ function essence(answer: Answer): unknown {
   if (status !== 422) return { status, reason: body.reason };
   const causes = (body.details?.causes ?? []).map(
     ({ reason, field, message }: Record<string, string>) =>
-      `${field}: ${reason}: ${message?.replace(/(value: )(?:"[^"]*"|[[{].*?[\]}](?=: )|v1\..*?\}(?=: )|\[\]\w.*?\}(?=: ))/, "$1…")}`,
+      `${field}: ${reason}: ${message?.replace(/(value: )(?:"[^"]*"|[[{].*?[\]}](?=: |$)|(?:v1|core|resource)\..*?\}(?=: |$)|\[\]\w.*?\}(?=: ))/, "$1…")}`,
   );
   return { status, causes: [...new Set(causes)].sort() };
 }

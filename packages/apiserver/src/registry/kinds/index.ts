@@ -11,6 +11,7 @@ import { customResourceDefinition } from "./custom-resource-definition.ts";
 import { endpointSlice, endpoints } from "./endpoints.ts";
 import { event, groupEvent } from "./events.ts";
 import { horizontalPodAutoscaler } from "./horizontal-pod-autoscaler.ts";
+import { withHostPorts } from "./host-ports.ts";
 import { cronJob, job } from "./jobs.ts";
 import { ingress, ingressClass, networkPolicy } from "./networking.ts";
 import { node } from "./node.ts";
@@ -85,7 +86,7 @@ const sources: readonly KindSource[] = [
 /** Every built-in kind that the version serves, in the versions of its group that it serves. */
 export function builtInKinds(version: EmulatedVersion): readonly Kind[] {
   return sources.flatMap((source) => {
-    const kind = withSpec(typeof source === "function" ? source(version) : source);
+    const kind = withHostPorts(withSpec(typeof source === "function" ? source(version) : source), version);
     const [first, ...rest] = kind.versions.filter((v) => version.serves(kind.group, v, kind.kind));
     if (first === undefined) return [];
     return [
