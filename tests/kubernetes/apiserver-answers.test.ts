@@ -3,72 +3,20 @@
  * made of what is taken. `apiserver-rules.test.ts` does so with every mutation of sound objects; here are the requests
  * that no mutation of an object makes.
  */
-import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { HttpsConnections } from "../../packages/apiserver/src/testing/http.ts";
-import { adminToken, serveForTest, type TestServer } from "../../packages/apiserver/src/testing/serve.ts";
-import { type ControlPlane, startControlPlane } from "./support/index.ts";
+import { type BothServers, startBothServers } from "./support/both-servers.ts";
 import { run } from "./support/processes.ts";
 
-let kubernetes: ControlPlane;
-let own: TestServer;
-let theirs: HttpsConnections;
-let ours: HttpsConnections;
+let servers: BothServers;
 
 beforeAll(async () => {
-  kubernetes = await startControlPlane();
-  own = await serveForTest({ controllers: false, emulatedVersion: "1.20" });
-  theirs = new HttpsConnections(kubernetes.url, { ca: await readFile(kubernetes.caPath, "utf8") });
-  ours = new HttpsConnections(own.front.url, { ca: own.authority.certificate });
+  servers = await startBothServers();
 }, 120_000);
-afterAll(async () => {
-  theirs?.close();
-  ours?.close();
-  await own?.stop();
-  await kubernetes?.stop();
-});
+afterAll(() => servers?.stop());
 
-type Body = string | object | undefined;
-
-/** The answers of both, as far as they are the same on any two servers. */
-async function both(method: string, path: string, body?: Body, contentType = "application/json") {
-  const ask = async (to: HttpsConnections, token: string) => {
-    const answer = await to.send({
-      method,
-      path,
-      headers: { authorization: `Bearer ${token}`, "content-type": contentType },
-      ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
-    });
-    return essence(answer.status, answer.body.toString());
-  };
-  return { reference: await ask(theirs, kubernetes.adminToken), ours: await ask(ours, adminToken) };
-}
-
-/** Of a failure the code, and of one of validation every cause; values in them are shown in the syntax of Go or of JSON. */
-function essence(status: number, text: string): unknown {
-  const body = text.startsWith("{") ? JSON.parse(text) : text;
-  if (body.kind !== "Status") return { status, body: withoutNoise(body) };
-  if (status !== 422) return { status, reason: body.reason };
-  const causes = (body.details?.causes ?? []).map(
-    ({ reason, field, message }: Record<string, string>) =>
-      `${field}: ${reason}: ${message?.replace(/(value: )(?:"[^"]*"|[[{].*?[\]}](?=: )|v1\..*?\}(?=: )|\[\]\w.*?\}(?=: ))/, "$1…")}`,
-  );
-  return { status, causes: [...new Set(causes)].sort() };
-}
-
-const noise = new Set(["uid", "creationTimestamp", "resourceVersion", "managedFields", "selfLink"]);
-
-function withoutNoise(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutNoise);
-  if (typeof value !== "object" || value === null) return value;
-  const members = Object.entries(value).filter(([key, member]) => !noise.has(key) && member !== null);
-  return Object.fromEntries(members.map(([key, member]) => [key, withoutNoise(member)]));
-}
-
-async function expectSame(method: string, path: string, body?: Body, contentType?: string): Promise<void> {
-  const answers = await both(method, path, body, contentType);
-  expect(answers.ours).toEqual(answers.reference);
-}
+const both: BothServers["both"] = (...request) => servers.both(...request);
+const expectSame: BothServers["expectSame"] = (...request) => servers.expectSame(...request);
+const expectSameWords: BothServers["expectSameWords"] = (...request) => servers.expectSameWords(...request);
 
 const inDefault = "/api/v1/namespaces/default";
 const leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
@@ -272,17 +220,6 @@ const claimOf = (name: string, storage: string, storageClassName?: string) => ({
   },
 });
 const namespace = (name: string) => ({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
-
-/** As {@link expectSame}, with the words of what is refused. */
-async function expectSameWords(method: string, path: string, body: object): Promise<void> {
-  const ask = async (to: HttpsConnections, token: string) => {
-    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-    const answer = await to.send({ method, path, headers, body: JSON.stringify(body) });
-    const { message, kind } = JSON.parse(answer.body.toString());
-    return { status: answer.status, ...(kind === "Status" ? { message } : {}) };
-  };
-  expect(await ask(ours, adminToken)).toEqual(await ask(theirs, kubernetes.adminToken));
-}
 
 describe("limits and quotas", () => {
   test("a LimitRange fills and refuses", async () => {
@@ -515,6 +452,114 @@ describe("pods and paths", () => {
   });
 });
 
+describe("runtime classes, host ports and resources of nodes", () => {
+  const pods = `${inDefault}/pods${dry}`;
+  const podOf = (spec: object, container: object = {}) => ({
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: "a" },
+    spec: { containers: [{ name: "a", image: "b", ...container }], ...spec },
+  });
+  const classes = "/apis/node.k8s.io/v1/runtimeclasses";
+  const runtimeClass = (more: object) => ({
+    apiVersion: "node.k8s.io/v1",
+    kind: "RuntimeClass",
+    metadata: { name: "r" },
+    handler: "h",
+    ...more,
+  });
+
+  test("a pod of a runtime class", async () => {
+    const toleration = { key: "a", operator: "Exists", effect: "NoSchedule" };
+    const scheduling = {
+      nodeSelector: { a: "b", c: "d" },
+      tolerations: [toleration, { operator: "Exists", key: "e" }],
+    };
+    await expectSame(
+      "POST",
+      classes,
+      runtimeClass({ overhead: { podFixed: { cpu: "0.1", memory: "1024Ki" } }, scheduling }),
+    );
+    await expectSame("POST", classes, { ...runtimeClass({}), metadata: { name: "plain" } });
+    for (const spec of [
+      { runtimeClassName: "missing" },
+      { runtimeClassName: "Not_A_Name" },
+      { runtimeClassName: "plain" },
+      { runtimeClassName: "r" },
+      { runtimeClassName: "r", overhead: { cpu: "100m", memory: "1Mi" } },
+      { runtimeClassName: "r", overhead: { cpu: "200m" } },
+      { runtimeClassName: "plain", overhead: { cpu: "200m" } },
+      { overhead: { cpu: "200m" } },
+      { runtimeClassName: "r", nodeSelector: { a: "b", x: "y" } },
+      { runtimeClassName: "r", nodeSelector: { a: "x" } },
+      {
+        runtimeClassName: "r",
+        tolerations: [{ key: "a", operator: "Equal", value: "v", effect: "NoSchedule" }],
+      },
+      { runtimeClassName: "r", tolerations: [{ operator: "Exists" }] },
+      { runtimeClassName: "r", tolerations: [{ key: "e", operator: "Equal", value: "f" }, toleration] },
+    ]) {
+      await expectSame("POST", pods, podOf(spec));
+      await expectSameWords("POST", pods, podOf(spec));
+    }
+    for (const bad of [
+      { overhead: { podFixed: { cpu: "-1" } } },
+      { overhead: { podFixed: { other: "1" } } },
+      { scheduling: { nodeSelector: { "a b": "c" } } },
+      { scheduling: { tolerations: [toleration, toleration] } },
+      { scheduling: { tolerations: [{ key: "", operator: "Equal" }] } },
+    ]) {
+      await expectSame("POST", classes + dry, { ...runtimeClass(bad), metadata: { name: "bad" } });
+    }
+  });
+
+  test.each([{ hostNetwork: true }, { hostNetwork: false }])("ports with %j", async (spec) => {
+    for (const port of [
+      { containerPort: 80 },
+      { containerPort: 80, hostPort: 80 },
+      { containerPort: 80, hostPort: 81 },
+      { hostPort: 81 },
+    ]) {
+      const container = { ports: [port, { containerPort: 90, protocol: "UDP" }] };
+      await expectSame("POST", pods, podOf(spec, container));
+      await expectSame(
+        "POST",
+        pods,
+        podOf({ ...spec, initContainers: [{ name: "i", image: "b", ...container }] }),
+      );
+      const template = { metadata: { labels: { a: "b" } }, spec: podOf(spec, container).spec };
+      await expectSame("POST", `/apis/apps/v1/namespaces/default/deployments${dry}`, {
+        apiVersion: "apps/v1",
+        kind: "Deployment",
+        metadata: { name: "a" },
+        spec: { selector: { matchLabels: { a: "b" } }, template },
+      });
+    }
+  });
+
+  test.each([
+    { limits: { "example.com/gpu": "1" } },
+    { requests: { "example.com/gpu": "1" } },
+    { requests: { "example.com/gpu": "1" }, limits: { "example.com/gpu": "2" } },
+    { requests: { "example.com/gpu": "2" }, limits: { "example.com/gpu": "1" } },
+    { limits: { "example.com/gpu": "1500m" } },
+    { limits: { "requests.example.com/gpu": "1" } },
+    { limits: { "kubernetes.io/gpu": "1" } },
+    { limits: { "a/b/c": "1" } },
+    { limits: { gpu: "1" } },
+    { limits: { pods: "1" } },
+    { limits: { storage: "1" } },
+    { limits: { "hugepages-2Mi": "2Mi" } },
+    { limits: { "hugepages-2Mi": "2Mi", cpu: "1" } },
+    { requests: { "hugepages-2Mi": "2Mi", cpu: "1" } },
+    { limits: { "hugepages-2Mi": "2Mi", cpu: "1" }, requests: { "hugepages-2Mi": "4Mi" } },
+    { limits: { cpu: "1" }, requests: { cpu: "2", "ephemeral-storage": "1Gi" } },
+    { limits: { cpu: "-1" } },
+  ])("resources %j", async (resources) => {
+    await expectSame("POST", pods, podOf({}, { resources }));
+  });
+});
+
 describe("creating and replacing", () => {
   test.each(kinds)("%s", async (path, object) => {
     const named = (metadata: object) => ({ ...object, metadata });
@@ -533,15 +578,15 @@ describe("creating and replacing", () => {
     const path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     const { name } = definition.metadata;
     await expectSame("POST", path + dry, { ...definition, metadata: { name, finalizers: ["a"] } });
-    for (const call of [theirs, ours]) {
-      const token = call === theirs ? kubernetes.adminToken : adminToken;
-      const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-      await call.send({ method: "POST", path, headers, body: JSON.stringify(definition) });
-    }
+    await both("POST", path, definition);
     await expect
-      .poll(() => kubernetes.call("GET", "/apis/example.com/v1/boxes").then(({ status }) => status), {
-        timeout: 20_000,
-      })
+      .poll(
+        async () => {
+          const { reference } = await both("GET", "/apis/example.com/v1/boxes");
+          return (reference as { status: number }).status;
+        },
+        { timeout: 20_000 },
+      )
       .toBe(200);
     const unversioned = await both("PUT", `${path}/${name}${dry}`, definition);
     expect((unversioned.ours as { status: number }).status).toBe(

@@ -33,7 +33,11 @@ const sources: readonly (readonly [file: string, prefix: string])[] = [
   ["authorization/v1.d.ts", "authorization.v1"],
   ["certificates/v1.d.ts", "certificates.v1"],
   ["apiextensions/v1.d.ts", "apiextensions.v1"],
+  ["admissionregistration/v1.d.ts", "admissionregistration.v1"],
 ];
+
+/** Types of kinds that are not served. */
+const notServed = /^admissionregistration\.v1\.(?!.*Webhook|RuleWith|MatchCondition|ServiceReference)/;
 
 /** Types that the declarations lack, and members, where the wire facts do not say how JSON has them. */
 const byHand: Readonly<Record<string, string>> = {
@@ -46,6 +50,8 @@ const byHand: Readonly<Record<string, string>> = {
   // Of versions before those of the declarations.
   "discovery.v1.Endpoint": "topology:{}string",
   "core.v1.ServiceSpec": "topologyKeys:[]string",
+  // The members of an embedded struct.
+  "admissionregistration.v1.RuleWithOperations": "resources:[]string scope:string",
   "storage.v1.VolumeAttributesClass":
     "apiVersion:string driverName!:string kind:string metadata:meta.v1.ObjectMeta parameters:{}string",
 };
@@ -59,6 +65,7 @@ const inlined: ReadonlySet<string> = new Set([
   "volumeStatus",
   "handler",
   "ingressRuleValue",
+  "rule",
 ]);
 
 /** Messages that are not separate types in JSON, and the form that they have there. */
@@ -81,7 +88,7 @@ const forms: Readonly<Record<string, string>> = {
 
 /** Messages that clients never send as objects. */
 const left =
-  /^(meta\.v1\.(Time|MicroTime|Timestamp|Verbs|Duration|FieldsV1|TypeMeta|Group.*|RootPaths|TableOptions)|.*ExtraValue|core\.v1\.(Volume|PersistentVolume)Source|networking\.v1\.IngressRuleValue|core\.v1\.(ProbeHandler|EphemeralContainerCommon|VolumeStatus))$/;
+  /^(meta\.v1\.(Time|MicroTime|Timestamp|Verbs|Duration|FieldsV1|TypeMeta|Group.*|RootPaths|TableOptions)|.*ExtraValue|admissionregistration\.v1\.Rule|core\.v1\.(Volume|PersistentVolume)Source|networking\.v1\.IngressRuleValue|core\.v1\.(ProbeHandler|EphemeralContainerCommon|VolumeStatus))$/;
 
 const declared = new Map<string, string>();
 const texts = sources.map(([file, prefix]) => ({ prefix, text: readFileSync(join(types, file), "utf8") }));
@@ -139,7 +146,7 @@ for (const { prefix, text } of texts) {
     )) {
       fields.push(`${field}${optional === "" ? "!" : ""}:${fieldType(type, prefix)}`);
     }
-    members.set(`${prefix}.${name}`, fields);
+    if (!notServed.test(`${prefix}.${name}`)) members.set(`${prefix}.${name}`, fields);
   }
 }
 

@@ -28,6 +28,7 @@ interface Facts {
 }
 
 const groups = [
+  "admissionregistration",
   "meta",
   "core",
   "apps",

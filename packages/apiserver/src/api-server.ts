@@ -14,6 +14,7 @@ import { defaultTolerationSeconds, serviceAccountRequired } from "./admission/po
 import { priority } from "./admission/priority.ts";
 import { rbacEscalation } from "./admission/rbac-escalation.ts";
 import { resourceQuota } from "./admission/resource-quota.ts";
+import { runtimeClassOfPods } from "./admission/runtime-class.ts";
 import { serviceAccount } from "./admission/service-account.ts";
 import { storageObjectInUseProtection } from "./admission/storage-object-in-use-protection.ts";
 import { adminUser, type UserInfo } from "./api/api-request.ts";
@@ -38,6 +39,7 @@ import { Registry } from "./registry/registry.ts";
 import type { Store } from "./storage/store.ts";
 import { emulatedVersion } from "./versions/emulated-version.ts";
 import { WatchHub } from "./watch/watch-hub.ts";
+import { AnsweredRequests } from "./webhooks/answered-requests.ts";
 
 /** How the server is made. */
 export interface ApiServerOptions {
@@ -83,6 +85,8 @@ const issuerDefault = "https://kubernetes.default.svc";
  */
 export interface ApiServer extends Component {
   readonly registry: Registry;
+  /** Answers requests from outside, with their admission webhooks. */
+  readonly requests: AnsweredRequests;
   /** Authenticates requests. */
   readonly authenticate: Authenticator;
   /** Authorizes requests. */
@@ -144,6 +148,7 @@ export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): Api
       priority,
       defaultStorageClass,
       persistentVolumeClaimResize,
+      runtimeClassOfPods,
       storageObjectInUseProtection,
       rbacEscalation,
       certificateRequests,
@@ -161,10 +166,12 @@ export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): Api
   });
   const definitions = new Definitions(env, registry);
   definitions.install(options.definitions ?? []);
+  const requests = new AnsweredRequests(env, registry);
   let running = true;
   let ends: (() => void)[] = [];
   const server: ApiServer = {
     registry,
+    requests,
     authenticate,
     authorizer: access.authorizer,
     accounts,
@@ -192,6 +199,7 @@ export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): Api
     async stop() {
       running = false;
       definitions.stop();
+      requests.stop();
       for (const end of ends.splice(0)) end();
       watches.closeAll();
     },

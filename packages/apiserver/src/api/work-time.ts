@@ -70,13 +70,13 @@ function checkTime(): void {
   stepsLeft = stepsPerReading;
   if (current === undefined || current.isCommitted || current.clock.monotonicMs() < current.end) return;
   current.isOver = true;
-  throw timedOut();
+  throw workTimeOver();
 }
 
 /** The request changes the store now: from here on it is not ended. @throws KubeApiError 504 when it was before */
 export function commitWork(): void {
   if (current === undefined) return;
-  if (current.isOver) throw timedOut();
+  if (current.isOver) throw workTimeOver();
   current.isCommitted = true;
 }
 
@@ -91,7 +91,7 @@ export function betweenCommits(): void {
 }
 
 /** 504, as kube-apiserver ends a request that takes too long (apiserver server/filters/timeout.go). */
-function timedOut(): KubeApiError {
+export function workTimeOver(): KubeApiError {
   return new KubeApiError({
     kind: "Status",
     apiVersion: "v1",

@@ -21,11 +21,14 @@ import {
   type WatchOptions,
 } from "@longshore/kube/basics";
 import type { ApiAnswer, ApiQuery, ApiRequest, UserInfo, Verb, WatchStream } from "../api/api-request.ts";
+import { attributesOfRequest } from "../authorization/authorizer.ts";
 import type { Registry } from "../registry/registry.ts";
+import type { AnsweredRequests } from "../webhooks/answered-requests.ts";
 
 /** What the client needs of its server. */
 export interface InProcessServer {
   readonly registry: Registry;
+  readonly requests: AnsweredRequests;
   /** False once the server has stopped. */
   readonly running: boolean;
 }
@@ -211,7 +214,9 @@ export class InProcessClient implements KubeClient {
     signal.throwIfAborted();
     if (!this.#server.running) throw new KubeTransportError("the API server has stopped");
     const { registry } = this.#server;
-    const answer = registry.handleAuthorized(request);
+    registry.authorize(attributesOfRequest(request));
+    const answered = this.#server.requests.answer(request, { signal: () => signal, warn: () => {} });
+    const answer = answered instanceof Promise ? await answered : answered;
     const durable = registry.context.store.durable();
     if (durable !== undefined) await durable;
     return answer;

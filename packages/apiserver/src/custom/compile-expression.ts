@@ -30,11 +30,14 @@ const limits = {
 /** Longest expression, in characters. */
 const lengthMax = 10_000;
 
-/** What an expression sees. */
-export interface ExpressionScope {
-  readonly self: unknown;
-  readonly oldSelf?: unknown;
-}
+/** What an expression sees: the values of its variables. */
+export type ExpressionScope = Readonly<Record<string, unknown>>;
+
+/** What rules of custom resources see. */
+const ruleVariables: readonly string[] = ["self", "oldSelf"];
+
+/** What conditions of webhooks see (apiserver plugin/webhook/matchconditions). */
+export const conditionVariables: readonly string[] = ["object", "oldObject", "request"];
 
 /** An expression that can be run. */
 export interface Expression {
@@ -51,28 +54,29 @@ const require = createRequire(import.meta.url);
 /** Loaded with the first expression: most servers have none, and are there the sooner. */
 const library = (): typeof import("@marcbachmann/cel-js") => require("@marcbachmann/cel-js");
 
-let known: Environment | undefined;
+const environments = new Map<readonly string[], Environment>();
 
 /** Expressions are not run within one another: what is under way is one for all. */
 const metering: Metering = { meter: new CostMeter(0) };
 
-function environment(): Environment {
+function environment(variables: readonly string[]): Environment {
+  let known = environments.get(variables);
   if (known === undefined) {
     const options = { enableOptionalTypes: true, homogeneousAggregateLiterals: false, limits };
-    known = registerFunctions(new (library().Environment)(options), metering)
-      .registerVariable("self", "dyn")
-      .registerVariable("oldSelf", "dyn");
-    flattenTypes(evaluatorOf(known));
+    known = registerFunctions(new (library().Environment)(options), metering);
+    for (const variable of variables) known = known.registerVariable(variable, "dyn");
+    flattenTypes(evaluatorOf(known, variables[0] as string));
+    environments.set(variables, known);
   }
   return known;
 }
 
 /** The evaluator of an environment. The library passes it only to the nodes of an expression. */
-function evaluatorOf(of: Environment): unknown {
-  const parsed = of.parse("self");
+function evaluatorOf(of: Environment, variable: string): unknown {
+  const parsed = of.parse(variable);
   let found: unknown;
   Object.assign(parsed.ast, { checkedType: "dyn", evaluate: (evaluator: unknown) => (found = evaluator) });
-  parsed({ self: null });
+  parsed({ [variable]: null });
   return found;
 }
 
@@ -88,15 +92,16 @@ const compiled = new Map<string, Expression | Error>();
 const keptMax = 300_000;
 let keptLength = 0;
 
-/** The expression, or why it is none. */
-export function compileExpression(text: string): Expression | Error {
-  let made = compiled.get(text);
+/** The expression, or why it is none. @param variables that it may use; the same list means the same each time */
+export function compileExpression(text: string, variables = ruleVariables): Expression | Error {
+  const key = variables === ruleVariables ? text : `${variables.join()}: ${text}`;
+  let made = compiled.get(key);
   if (made === undefined) {
-    made = compile(text);
+    made = compile(text, variables);
     // Not kept: one text of any length would push out all others.
     if (text.length > lengthMax) return made;
-    compiled.set(text, made);
-    keptLength += text.length;
+    compiled.set(key, made);
+    keptLength += key.length;
     for (const oldest of compiled.keys()) {
       if (keptLength <= keptMax) break;
       compiled.delete(oldest);
@@ -106,10 +111,10 @@ export function compileExpression(text: string): Expression | Error {
   return made;
 }
 
-function compile(text: string): Expression | Error {
+function compile(text: string, variables: readonly string[]): Expression | Error {
   if (text.length > lengthMax) return new Error(`it is longer than ${lengthMax} characters`);
   try {
-    const parsed = environment().parse(text);
+    const parsed = environment(variables).parse(text);
     const nodes = nodesOf(parsed.ast);
     const unpaid = unpaidPart(nodes);
     if (unpaid !== undefined) return new Error(unpaid);

@@ -2,7 +2,7 @@
 
 import { KubeApiError, type KubeObject } from "@longshore/kube/basics";
 import type { RuntimeEnv } from "@longshore/runtime";
-import type { ApiQuery, ApiRequest, PatchType, UserInfo, Verb } from "../api/api-request.ts";
+import type { ApiAnswer, ApiQuery, ApiRequest, PatchType, UserInfo, Verb } from "../api/api-request.ts";
 import { excessOf } from "../api/bounded.ts";
 import { apiError, badRequest, unsupportedMediaType } from "../api/errors.ts";
 import type { FieldChecks } from "../api/field-checks.ts";
@@ -60,14 +60,21 @@ export async function answerResource(env: RuntimeEnv, call: ResourceCall): Promi
   if (!server.running) throw apiError(503, "ServiceUnavailable", "the API server is stopping");
   const { registry } = server;
   const checks = { validation, inText: [], warn: warnings.add };
-  // What the body holds is found out in the same time.
-  const answer =
-    body === undefined
-      ? registry.handle(base)
-      : registry.inTime(() => registry.handle(withBody(base, of, body, emulated, checks)));
+  let answer: ApiAnswer;
+  try {
+    const answered = server.requests.answer(base, {
+      signal: () => goneSignal(response),
+      warn: warnings.add,
+      // What the body holds is found out in the same time.
+      ...(body === undefined ? {} : { make: () => withBody(base, of, body, emulated, checks) }),
+    });
+    answer = answered instanceof Promise ? await answered : answered;
+  } finally {
+    // A refusal has them, too.
+    if (!response.headersSent) warnings.announce(response);
+  }
   // Reads wait as well: they may have seen a commit that the disk does not have yet.
   await registry.context.store.durable();
-  warnings.announce(response);
   const context = { kind: of, version, emulated, form, includeObject };
   if (answer.type === "watch") {
     return respondWithWatch(response, answer.stream, context, () => env.clock.now());
@@ -78,6 +85,13 @@ export async function answerResource(env: RuntimeEnv, call: ResourceCall): Promi
   // Only lists have a time limit here: a write is already committed and must be answered.
   const rendered = verb === "list" ? registry.inTime(render) : render();
   await sendRendered(request, response, answer.type === "list" ? 200 : answer.code, rendered);
+}
+
+/** Aborts when the client is gone. */
+function goneSignal(response: Response): AbortSignal {
+  const gone = new AbortController();
+  response.once("close", () => gone.abort(new Error("the client is gone")));
+  return gone.signal;
 }
 
 /** A watch over HTTP ends after 30 to 60 minutes unless it asks for another time (`--min-request-timeout`). */

@@ -7,11 +7,13 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { RuntimeEnv } from "@longshore/runtime";
+import type { UserInfo } from "../api/api-request.ts";
 import { apiError } from "../api/errors.ts";
 import type { ApiServer } from "../api-server.ts";
 import type { Credentials } from "../authentication/authenticator.ts";
 import { answerPath } from "./answer-path.ts";
 import { answerResource } from "./answer-resource.ts";
+import { connectOptions, connectRequest } from "./connect-options.ts";
 import type { Request, Response } from "./exchange.ts";
 import {
   isNodeProxy,
@@ -81,6 +83,11 @@ async function handleUpgrade(
   const { user, parsed, to } = authorized(options, request, () => {});
   const { registry } = options.server;
   registry.authorize(attributesOfParsed(user, upgradeAsCreation(parsed, request)));
+  if (parsed.type === "resource") {
+    await askAboutConnection(options.server, parsed, user, to.params, (closed) =>
+      socket.once("close", closed),
+    );
+  }
   const call = { clock, registry, nodeSocket: options.nodeSocket, parsed, params: to.params };
   await passUpgrade(call, request, socket, head);
 }
@@ -127,7 +134,10 @@ async function handle(
       const { nodeSocket } = options;
       const { registry } = server;
       const nodeCall = { clock: env.clock, registry, nodeSocket, parsed, params: to.params };
-      if (nodeSocket !== undefined && isNodeProxy(parsed)) return await passNodeProxy(nodeCall, response);
+      if (nodeSocket !== undefined && isNodeProxy(parsed)) {
+        await askAboutConnection(server, parsed, user, to.params, (closed) => response.once("close", closed));
+        return await passNodeProxy(nodeCall, response);
+      }
       const operation = operationOf(parsed);
       if (nodeSocket !== undefined && isPodLog(parsed)) await passLog(nodeCall, response);
       else await answerResource(env, { ...call, operation });
@@ -135,6 +145,27 @@ async function handle(
   } finally {
     end();
   }
+}
+
+/** Asks the webhooks about a connection to a node or to a pod of it, where some concern it. @throws KubeApiError when one refuses */
+async function askAboutConnection(
+  { registry, requests }: ApiServer,
+  parsed: ResourceRequest,
+  user: UserInfo,
+  params: URLSearchParams,
+  onClose: (closed: () => void) => void,
+): Promise<void> {
+  const { group, resource, subresource = "" } = parsed.asked;
+  const kind = registry.context.kinds.find(group, resource)?.subresources?.[subresource]?.kind;
+  if (kind === undefined) return;
+  await requests.connect(connectRequest(parsed, user), connectOptions(parsed, params, kind), {
+    warn: () => {},
+    signal() {
+      const gone = new AbortController();
+      onClose(() => gone.abort(new Error("the client is gone")));
+      return gone.signal;
+    },
+  });
 }
 
 /** @throws KubeApiError 404, 405, PageNotFound when nothing of the kind is served */

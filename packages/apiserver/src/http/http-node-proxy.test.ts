@@ -12,6 +12,7 @@ import { createApiServer } from "../api-server.ts";
 import { rbacGroup } from "../authorization/rbac/policy-rule.ts";
 import { memoryStore } from "../storage/object-store.ts";
 import { asker } from "../testing/ask.ts";
+import { allowing, startWebhookServer } from "../testing/webhook-server.ts";
 import { createHandler } from "./handler.ts";
 
 const clock = new VirtualClock();
@@ -24,6 +25,7 @@ let front: Server;
 const sockets = new Set<Socket>();
 /** What the node was asked. */
 let seen: IncomingMessage[];
+let admin: ReturnType<typeof asker>;
 
 beforeEach(async () => {
   dir = mkdtempSync(join(tmpdir(), "longshore-proxy-"));
@@ -43,7 +45,7 @@ beforeEach(async () => {
   const handler = createHandler(env, { server, certificateOf: () => undefined, nodeSocket });
   front = listening("front", (request, response) => void handler.answer(request, response));
   front.on("upgrade", handler.upgrade);
-  const admin = asker(server, adminUser);
+  admin = asker(server, adminUser);
   admin.ask("create", "api/v1/namespaces/default/pods", {
     metadata: { name: "p" },
     spec: { nodeName: "n", containers: [{ name: "c", image: "i" }] },
@@ -125,6 +127,36 @@ it.each([
   const answer = await upgraded(method, user, headers);
   expect(answer.code).toBe(code);
   expect(seen).toHaveLength(code === 101 ? 1 : 0);
+});
+
+it("webhooks are asked about a program, and may refuse it", async () => {
+  const hooks = await startWebhookServer();
+  try {
+    const webhook = {
+      name: "hook.example.com",
+      clientConfig: { url: hooks.url, caBundle: hooks.caBundle },
+      rules: [{ operations: ["CONNECT"], apiGroups: [""], apiVersions: ["v1"], resources: ["pods/exec"] }],
+      sideEffects: "None",
+      admissionReviewVersions: ["v1"],
+    };
+    const path = "apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    admin.ask("create", path, { metadata: { name: "hook" }, webhooks: [webhook] });
+    hooks.answer(({ object }) => ({ response: { allowed: object.command[0] !== "ls" } }));
+    expect(await upgraded("POST", "all", spdy)).toMatchObject({ code: 400 });
+    expect(seen).toHaveLength(0);
+    expect(hooks.asked[0]?.request).toMatchObject({
+      operation: "CONNECT",
+      name: "p",
+      namespace: "default",
+      subResource: "exec",
+      kind: { group: "", version: "v1", kind: "PodExecOptions" },
+      object: { kind: "PodExecOptions", apiVersion: "v1", command: ["ls"] },
+    });
+    hooks.answer(allowing);
+    expect(await upgraded("POST", "all", spdy)).toMatchObject({ code: 101 });
+  } finally {
+    await hooks.stop();
+  }
 });
 
 it("a path that is no program is not upgraded", async () => {

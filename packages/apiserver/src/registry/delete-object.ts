@@ -51,16 +51,29 @@ export function deleteCollection(context: RegistryContext, request: KindRequest)
   const chosen = selectedObjects(request);
   for (const object of chosen) {
     betweenCommits();
-    const one: KindRequest = {
-      ...request,
-      name: object.metadata.name,
-      ...(object.metadata.namespace === undefined ? {} : { namespace: object.metadata.namespace }),
-    };
     if (request.table.get(object.metadata.namespace ?? "", object.metadata.name) === undefined) continue;
-    removeObject(context, one, object, options, isDry(request, options));
+    removeObject(context, ofMember(request, object), object, options, isDry(request, options));
   }
   commitWork();
   return { type: "list", items: chosen, resourceVersion: String(context.store.revision) };
+}
+
+function ofMember(request: KindRequest, { metadata }: Stored): KindRequest {
+  const { name, namespace } = metadata;
+  return { ...request, name, ...(namespace === undefined ? {} : { namespace }) };
+}
+
+/** The objects that {@link deleteCollection} would delete. @throws KubeApiError for options that cannot be */
+export function membersToDelete(request: KindRequest): readonly Stored[] {
+  deleteOptions(request);
+  return selectedObjects(request);
+}
+
+/** Deletes one of them, as it is now. @throws KubeApiError 404 when it is gone */
+export function deleteMember(context: RegistryContext, request: KindRequest, member: Stored): ObjectAnswer {
+  const options = deleteOptions(request);
+  const one = ofMember(request, member);
+  return removeObject(context, one, existing(one), options, isDry(request, options));
 }
 
 function removeObject(
@@ -72,6 +85,7 @@ function removeObject(
 ): ObjectAnswer {
   const { of } = request;
   checkPreconditions(of, old, options);
+  askWebhooks(context, request, old, options);
   const prepared = old.metadata.deletionTimestamp === undefined ? of.prepareDelete?.(old) : undefined;
   const plan = planDeletion(of, (prepared as Stored | undefined) ?? old, options, context.clock.now());
   const identity = { namespace: old.metadata.namespace ?? "", name: old.metadata.name };
@@ -87,6 +101,17 @@ function removeObject(
   if (plan.kind === "keep" || dry)
     return { type: "object", code: 200, object: "object" in plan ? own(plan.object) : old };
   return { type: "object", code: 200, object: commitOne(context, request, identity, plan.object) };
+}
+
+function askWebhooks({ webhooks }: RegistryContext, asked: KindRequest, old: Stored, given: DeleteOptions) {
+  if (webhooks === undefined) return;
+  const { orphansByDefault: _, ...options } = given;
+  // The request names no object where a collection is deleted, and webhooks see what it names.
+  const { name: _n, ...ofCollection } = asked;
+  const request = asked.verb === "deletecollection" ? ofCollection : asked;
+  const write = { operation: "DELETE", request, old, options: options as KubeObject } as const;
+  webhooks.mutate(write);
+  webhooks.validate(write);
 }
 
 /** An object that stays for a while, marked. */

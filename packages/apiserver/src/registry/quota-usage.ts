@@ -4,7 +4,7 @@ import { isPodTerminal, parseQuantity, type Quantity } from "@longshore/kube/bas
 import type { Kind } from "../api/kind.ts";
 import { resourceKey } from "../api/kind.ts";
 import { spendTime } from "../api/work-time.ts";
-import { podResources } from "./kinds/pod-resources.ts";
+import { podUsage } from "./kinds/pod-resources.ts";
 import type { LooseObject } from "./kinds/shaping.ts";
 
 /** Amounts by the names that quotas have for them. */
@@ -52,7 +52,7 @@ export function usageOf(of: Kind, object: KubeObject): Usage {
   const { spec = {} } = object as LooseObject;
   if (of.plural === "pods") {
     if (isPodTerminal(object as Pod)) return new Map();
-    const { requests = {}, limits = {} } = podResources(spec);
+    const { requests = {}, limits = {} } = podUsage(spec);
     for (const [name, text] of Object.entries(requests)) {
       if (plainNames.has(name)) used.set(name, parseQuantity(text));
       used.set(`requests.${name}`, parseQuantity(text));

@@ -35,6 +35,41 @@ export interface RegistryContext {
   /** Finds the RBAC rules that apply to a user; other authorizers have no rules. */
   readonly rules: RuleResolver;
   readonly tokens: TokenService;
+  /** The webhooks of the request that is being handled; left out where none can concern it. */
+  readonly webhooks?: RequestWebhooks;
+}
+
+/** What a webhook is asked about. */
+export type WebhookOperation = "CREATE" | "UPDATE" | "DELETE" | "CONNECT";
+
+/** What is about to be done, as webhooks are asked about it. */
+export interface WebhookWrite {
+  readonly operation: WebhookOperation;
+  readonly request: KindRequest;
+  /** As it is to be stored, or the body of a sub-resource that has another kind; left out for a deletion. */
+  readonly object?: KubeObject;
+  /** As it is; for a sub-resource of another kind, in that kind. */
+  readonly old?: KubeObject;
+  /** The objects are of the sub-resource's kind, in the one form that it has. */
+  readonly isBody?: true;
+  /** The options of a deletion, where they are not those of the query. */
+  readonly options?: KubeObject;
+}
+
+/**
+ * The admission webhooks of one request, as the registry sees them: answers that are there already. Where one is missing,
+ * its functions throw, with nothing changed; the webhook is called, and the request is handled again, from its beginning
+ * (`webhooks/`). What they answer is always about the very objects that are then committed.
+ */
+export interface RequestWebhooks {
+  /**
+   * The object as the mutating webhooks leave it; the same one when they change nothing.
+   * @param isAgain for those that want to see what has changed after them
+   * @throws KubeApiError with the answer of a webhook that refuses, or cannot be called
+   */
+  mutate(write: WebhookWrite, isAgain?: boolean): KubeObject | undefined;
+  /** @throws KubeApiError as {@link mutate} */
+  validate(write: WebhookWrite): void;
 }
 
 /** See {@link RegistryContext.rules}. */

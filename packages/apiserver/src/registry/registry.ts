@@ -14,11 +14,12 @@ import type { Kind } from "../api/kind.ts";
 import { tableKey } from "../api/kind.ts";
 import { kindInVersion } from "../api/kind-table.ts";
 import { withinWorkTime } from "../api/work-time.ts";
-import { type Attributes, assertAllowed, attributesOfRequest } from "../authorization/authorizer.ts";
+import { type Attributes, assertAllowed } from "../authorization/authorizer.ts";
 import { answerReview } from "./answer-review.ts";
 import { bindNamed } from "./bind-pod.ts";
+import { bodyThroughWebhooks } from "./body-through-webhooks.ts";
 import { checkReached } from "./check-list-options.ts";
-import { deleteCollection, deleteObject } from "./delete-object.ts";
+import { deleteCollection, deleteMember, deleteObject, membersToDelete } from "./delete-object.ts";
 import { listPage } from "./list-page.ts";
 import { existing, groupResource, type KindRequest, type RegistryContext } from "./registry-context.ts";
 import { servedAnswer } from "./served-form.ts";
@@ -29,8 +30,8 @@ import { createObject, patchObject, updateObject } from "./write.ts";
 
 /**
  * Answers requests: finds the kind, admits, validates, and reads or commits. Synchronous, so requests never interleave; one that
- * takes longer than the limit ends with 504. Called by the HTTP server, the in-process
- * client and the server's own controllers. An answer to a write may be sent only once the store's `durable` has resolved.
+ * takes longer than the limit ends with 504. Called by `webhooks/`, for the HTTP server and the in-process
+ * client, and by the server's own controllers. An answer to a write may be sent only once the store's `durable` has resolved.
  */
 export class Registry {
   readonly context: RegistryContext;
@@ -47,37 +48,51 @@ export class Registry {
     assertAllowed(this.context.authorizer, attributes);
   }
 
-  /** The answer to a request from outside, once it is authorized. @throws KubeApiError as {@link handle}; 403 */
-  handleAuthorized(request: ApiRequest): ApiAnswer {
-    this.authorize(attributesOfRequest(request));
-    return this.handle(request);
+  /**
+   * The answer to a request that is authorized, or is the server's own.
+   * @param context with the webhooks of the request, where some may concern it (`webhooks/`); they are not asked without
+   * @throws KubeApiError with the Status that the client is to see; 504 when it takes too long
+   */
+  handle(request: ApiRequest, context: RegistryContext = this.context): ApiAnswer {
+    // Reading one object is short, and so is the beginning of a watch, which lasts.
+    const isShort = request.verb === "get" || request.verb === "watch";
+    return isShort ? this.#answer(request, context) : this.inTime(() => this.#answer(request, context));
   }
 
   /**
-   * The answer to a request that is authorized, or is the server's own.
-   * @throws KubeApiError with the Status that the client is to see; 504 when it takes too long
+   * Does the work of one request, or a part of it, in the time that one may take.
+   * @param ms what is left of it @throws KubeApiError 504
    */
-  handle(request: ApiRequest): ApiAnswer {
-    // Reading one object is short, and so is the beginning of a watch, which lasts.
-    const isShort = request.verb === "get" || request.verb === "watch";
-    return isShort ? this.#answer(request) : this.inTime(() => this.#answer(request));
+  inTime<T>(work: () => T, ms: number = this.context.workMsMax): T {
+    return withinWorkTime(this.context.clock, ms, work);
   }
 
-  /** Does the work of one request, or a part of it, in the time that one may take. @throws KubeApiError 504 */
-  inTime<T>(work: () => T): T {
-    return withinWorkTime(this.context.clock, this.context.workMsMax, work);
+  /** What the deletion of a collection would delete. @throws KubeApiError as {@link handle} */
+  membersToDelete(request: ApiRequest): readonly Stored[] {
+    return membersToDelete(this.#asked(request, this.context));
   }
 
-  #answer(request: ApiRequest): ApiAnswer {
-    const { kinds, store } = this.context;
+  /** Deletes one of {@link membersToDelete}. @throws KubeApiError as {@link handle}; 404 when it is gone */
+  deleteMember(request: ApiRequest, member: Stored, context: RegistryContext): ApiAnswer {
+    return deleteMember(context, this.#asked(request, context), member);
+  }
+
+  #answer(request: ApiRequest, context: RegistryContext): ApiAnswer {
+    const asked = this.#asked(request, context);
+    const handler = request.subresource === undefined ? mainHandler : subresourceHandler(asked);
+    return servedAnswer(asked.of, request.version, handler(context, throughWebhooks(context, asked)));
+  }
+
+  /** The request with its kind, once it is known to be served. @throws KubeApiError 404, 405, and of admission */
+  #asked(request: ApiRequest, context: RegistryContext): KindRequest {
+    const { kinds, store } = context;
     const found = kinds.find(request.group, request.resource);
     if (found === undefined || !found.versions.includes(request.version)) throw unknownResource();
     const of = kindInVersion(found, request.version);
     checkServed(of, request);
     const asked: KindRequest = { ...request, of, table: store.table(tableKey(of)) };
-    this.context.admission.onRequest(this.context, asked);
-    const handler = request.subresource === undefined ? mainHandler : subresourceHandler(asked);
-    return servedAnswer(of, request.version, handler(this.context, asked));
+    context.admission.onRequest(context, asked);
+    return asked;
   }
 
   /** The object, without the making of a request: for the server's own parts. */
@@ -93,8 +108,18 @@ function checkServed(of: Kind, request: ApiRequest): void {
   throw verbs.length === 0 ? unknownResource() : methodNotSupported(groupResource(of), request.verb);
 }
 
+/** Bodies that are answered or carried out, and not stored as they are, pass the webhooks before anything is done. */
+function throughWebhooks(context: RegistryContext, request: KindRequest): KindRequest {
+  const isOwnBody = request.subresource !== undefined || request.of.virtual === true || isBinding(request);
+  return context.webhooks !== undefined && request.verb === "create" && isOwnBody
+    ? bodyThroughWebhooks(context, request)
+    : request;
+}
+
+const isBinding = ({ of }: KindRequest) => of.kind === "Binding" && of.group === "";
+
 function mainHandler(context: RegistryContext, request: KindRequest): ApiAnswer {
-  if (request.of.kind === "Binding" && request.of.group === "") return bindNamed(context, request);
+  if (isBinding(request)) return bindNamed(context, request);
   if (request.of.virtual === true) return answerReview(context, request);
   switch (request.verb) {
     case "get":

@@ -9,6 +9,7 @@ import { firstValueAt, membersOf, withValueAt } from "../custom/json-path.ts";
 import { applyJsonPatch } from "../patch/apply-json-patch.ts";
 import { applyMergePatch } from "../patch/apply-merge-patch.ts";
 import { bodyOfKind } from "./body-of-kind.ts";
+import { mutatedByWebhooks } from "./body-through-webhooks.ts";
 import { existing, groupResource, type KindRequest, type RegistryContext } from "./registry-context.ts";
 import { replace } from "./write.ts";
 
@@ -43,8 +44,9 @@ function setScale(
   context: RegistryContext,
   request: KindRequest,
   workload: Stored<Workload>,
-  wanted: Scale,
+  given: Scale,
 ): ObjectAnswer {
+  const wanted = mutated(context, request, workload, given);
   const replicas = wanted.spec?.replicas ?? 0;
   const { name } = workload.metadata;
   if (!Number.isInteger(replicas)) throw badRequest("spec.replicas must be an integer");
@@ -62,8 +64,29 @@ function setScale(
     scalePaths === undefined
       ? { ...workload, spec: { ...workload.spec, replicas } }
       : (withValueAt(workload, membersOf(scalePaths.specReplicasPath), replicas) as Stored<Workload>);
-  const { object } = replace(context, request, workload, next, false);
+  if (context.webhooks !== undefined) {
+    const scales = { object: scaleOf(request.of, next), old: scaleOf(request.of, workload) };
+    context.webhooks.validate({ operation: "UPDATE", request, ...scales, isBody: true });
+  }
+  // Webhooks have seen the scale: of the workload they are not asked (apps/deployment/storage ScaleREST).
+  const { webhooks: _, ...withoutWebhooks } = context;
+  const { object } = replace(withoutWebhooks, request, workload, next, false);
   return { type: "object", code: 200, object: scaleOf(request.of, object as Stored<Workload>) };
+}
+
+/** The scale as the webhooks leave it. */
+function mutated(
+  context: RegistryContext,
+  request: KindRequest,
+  workload: Stored<Workload>,
+  given: Scale,
+): Scale {
+  if (context.webhooks === undefined) return given;
+  const old = scaleOf(request.of, workload);
+  const { apiVersion, kind } = old;
+  const object = { ...given, ...(apiVersion && { apiVersion }), ...(kind && { kind }) };
+  const write = { operation: "UPDATE", request, object, old, isBody: true } as const;
+  return mutatedByWebhooks(context.webhooks, write) as Scale;
 }
 
 function scaleOf(of: Kind, workload: Stored<Workload>): KubeObject {

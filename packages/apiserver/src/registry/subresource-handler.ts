@@ -5,6 +5,7 @@ import type { ApiAnswer } from "../api/api-request.ts";
 import { methodNotSupported, unknownResource } from "../api/errors.ts";
 import { own } from "../api/own.ts";
 import { bindPod } from "./bind-pod.ts";
+import { objectThroughWebhooks } from "./body-through-webhooks.ts";
 import { createToken } from "./create-token.ts";
 import { finishDeletion } from "./delete-object.ts";
 import { evictPod } from "./evict-pod.ts";
@@ -70,11 +71,12 @@ function finalize(context: RegistryContext, request: KindRequest): ApiAnswer {
   const { spec, metadata } = bodyObject(request) as KubeObject & {
     spec?: { finalizers?: readonly string[] };
   };
-  const next = own({
+  const given = own({
     ...old,
     metadata: metadataForUpdate(metadata, old),
     spec: (spec?.finalizers ?? []).length === 0 ? {} : spec,
   } as KubeObject);
+  const next = objectThroughWebhooks(context, { operation: "UPDATE", request, object: given, old });
   if (isDryRun(request)) return { type: "object", code: 200, object: next };
   const identity = { namespace: "", name: old.metadata.name };
   const gone = finishDeletion(context, request, identity, next);

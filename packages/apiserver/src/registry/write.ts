@@ -43,6 +43,7 @@ import {
 } from "./registry-context.ts";
 import { requireNamespace } from "./require-namespace.ts";
 import { apiVersionOf, servedForm, storedForm } from "./served-form.ts";
+import { createdThroughWebhooks, updatedThroughWebhooks } from "./write-through-webhooks.ts";
 
 type WithStatus = KubeObject & { status?: unknown };
 
@@ -69,20 +70,29 @@ export function createObject(context: RegistryContext, request: KindRequest): Ob
     metadataForCreate(of, given.metadata, request.namespace, context, isDryRun(request)),
     given,
   );
-  let object: KubeObject = { ...given, apiVersion: storedApiVersion(of), kind: of.kind, metadata };
-  object = of.defaults?.(object) ?? object;
+  const named = { ...given, apiVersion: storedApiVersion(of), kind: of.kind, metadata };
+  const filled = of.defaults?.(named) ?? named;
   const { managedFields } = request.applied ?? {
-    managedFields: managedByCreate(context, request, object, given.metadata),
+    managedFields: managedByCreate(context, request, filled, given.metadata),
   };
-  object = withManagedFields(of.prepareCreate?.(object) ?? object, managedFields);
-  object = context.admission.onCreate(context, request, object);
+  const admit = (object: KubeObject) =>
+    context.admission.onCreate(
+      context,
+      request,
+      withManagedFields(of.prepareCreate?.(object) ?? object, managedFields),
+    );
+  let object = admit(filled);
+  if (context.webhooks !== undefined) {
+    object = createdThroughWebhooks(context, request, object, given.metadata, admit);
+  }
   const problems = [
     ...metadataProblems(of, object.metadata ?? {}),
     ...(of.validate?.(object) ?? []),
     ...(of.validateCreate?.(object) ?? []),
   ];
   if (problems.length > 0) throw invalid((of.storedAs ?? of).group, of.kind, metadata.name ?? "", problems);
-  const identity = { namespace: metadata.namespace ?? "", name: metadata.name ?? "" };
+  context.webhooks?.validate({ operation: "CREATE", request, object: own(object) });
+  const identity = { namespace: metadata.namespace ?? "", name: object.metadata?.name ?? "" };
   // After validation, as the reference finds it out in its store: an invalid object is 422, its name taken or not.
   const there = request.table.get(identity.namespace, identity.name);
   if (there !== undefined) throw alreadyExists(groupResource(of), identity.name, there);
@@ -295,10 +305,17 @@ export function replace(
   const { managedFields } = request.applied ?? {
     managedFields: managedByUpdate(context, request, old, filled, given.metadata),
   };
-  const shaped = status ? shapeStatus(of, given, old) : shape(of, filled, old);
-  const next = own(withManagedFields(shaped, managedFields));
-  if (status) context.admission.onStatusUpdate(context, request, next, old);
-  const admitted = status ? next : own(context.admission.onUpdate(context, request, next, old));
+  const admit = (object: KubeObject) => {
+    const shaped = status ? shapeStatus(of, object, old) : shape(of, fill(of, object, old), old);
+    const next = own(withManagedFields(shaped, managedFields));
+    if (!status) return own(context.admission.onUpdate(context, request, next, old));
+    context.admission.onStatusUpdate(context, request, next, old);
+    return next;
+  };
+  let admitted = admit(given);
+  if (context.webhooks !== undefined) {
+    admitted = updatedThroughWebhooks(context, request, admitted, given.metadata, old, admit);
+  }
   const problems = [
     ...metadataProblems(of, admitted.metadata ?? {}),
     ...metadataUpdateProblems(admitted.metadata ?? {}, old),
@@ -308,6 +325,7 @@ export function replace(
   ];
   if (problems.length > 0)
     throw invalid((of.storedAs ?? of).group, of.kind, old.metadata.name, dropRepeated(problems));
+  context.webhooks?.validate({ operation: "UPDATE", request, object: admitted, old });
   // As the reference's store: an update that changes nothing keeps the resource version, and no watch sees it.
   if (sameJson(admitted, old)) return { type: "object", code: 200, object: old };
   if (isDryRun(request)) return { type: "object", code: 200, object: admitted };

@@ -6,6 +6,12 @@
 
 /** Type → its optional scalar members that are pointers. */
 const pointers: Readonly<Record<string, string>> = {
+  "admissionregistration.v1.MutatingWebhook":
+    "failurePolicy matchPolicy sideEffects timeoutSeconds reinvocationPolicy",
+  "admissionregistration.v1.RuleWithOperations": "scope",
+  "admissionregistration.v1.ServiceReference": "path port",
+  "admissionregistration.v1.ValidatingWebhook": "failurePolicy matchPolicy sideEffects timeoutSeconds",
+  "admissionregistration.v1.WebhookClientConfig": "url",
   "apps.v1.ControllerRevision": "revision",
   "apps.v1.DaemonSetSpec": "revisionHistoryLimit",
   "apps.v1.DaemonSetStatus": "collisionCount",

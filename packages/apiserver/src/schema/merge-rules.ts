@@ -15,6 +15,20 @@ export interface MergeRule {
 
 /** The rules, by `group.version.Type.field`. */
 export const mergeRules: Readonly<Record<string, MergeRule>> = {
+  "admissionregistration.v1.MutatingWebhook.matchConditions": {
+    mergeKey: "name",
+    strategy: "merge",
+    listType: "map",
+    listMapKeys: ["name"],
+  },
+  "admissionregistration.v1.MutatingWebhookConfiguration.webhooks": { mergeKey: "name", strategy: "merge" },
+  "admissionregistration.v1.ValidatingWebhook.matchConditions": {
+    mergeKey: "name",
+    strategy: "merge",
+    listType: "map",
+    listMapKeys: ["name"],
+  },
+  "admissionregistration.v1.ValidatingWebhookConfiguration.webhooks": { mergeKey: "name", strategy: "merge" },
   "apps.v1.DaemonSetStatus.conditions": { mergeKey: "type", strategy: "merge" },
   "apps.v1.DeploymentSpec.strategy": { strategy: "retainKeys" },
   "apps.v1.DeploymentStatus.conditions": { mergeKey: "type", strategy: "merge" },

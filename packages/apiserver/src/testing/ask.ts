@@ -2,6 +2,7 @@
 import { KubeApiError, type KubeObject } from "@longshore/kube";
 import type { ApiRequest, UserInfo } from "../api/api-request.ts";
 import type { ApiServer } from "../api-server.ts";
+import { attributesOfRequest } from "../authorization/authorizer.ts";
 
 /** What to ask: the path of the resource, `apis/GROUP/VERSION/[namespaces/NS/]RESOURCE[/NAME[/SUBRESOURCE]]` or `api/v1/…`. */
 export function asker(server: ApiServer, user: UserInfo) {
@@ -34,7 +35,8 @@ export function asker(server: ApiServer, user: UserInfo) {
       ...(body === undefined ? {} : { body }),
       ...rest,
     };
-    const answer = server.registry.handleAuthorized(request);
+    server.registry.authorize(attributesOfRequest(request));
+    const answer = server.registry.handle(request);
     return answer.type === "object" ? answer.object : ({ kind: answer.type } as KubeObject);
   };
   /** The outcome in one line: `ok`, or the code and the message of the refusal. */

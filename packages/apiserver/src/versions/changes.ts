@@ -56,6 +56,12 @@ export const behaviours = {
   appliedOrder: { since: 26 },
   /** Managed fields name the sub-resource they came through. */
   managedFieldsSubresource: { since: 22 },
+  /** Templates of pods on the network of their node get the ports of the node filled, too; later only pods do. */
+  hostPortsInTemplates: { until: 28 },
+  /** Mutating webhooks see the namespace of a new object that does not say its own. */
+  webhooksSeeNamespace: { since: 21 },
+  /** What went wrong with a call of a webhook begins with `failed to call webhook` or `received invalid webhook response`. */
+  webhookCallsNamed: { since: 23 },
   /** A create with `generateName` is tried again under another name when the first is taken. */
   generateNameRetries: { since: 32 },
   /** Of several default storage classes the newest wins; before, a claim without class was refused. */

@@ -60,6 +60,8 @@ export const fieldsSince: Readonly<Record<number, Readonly<Record<string, string
     "core.v1.PodStatus": "resize",
   },
   28: {
+    "admissionregistration.v1.MutatingWebhook": "matchConditions",
+    "admissionregistration.v1.ValidatingWebhook": "matchConditions",
     "batch.v1.JobSpec": "backoffLimitPerIndex maxFailedIndexes podReplacementPolicy",
     "batch.v1.JobStatus": "failedIndexes terminating",
     "core.v1.Container": "restartPolicy",

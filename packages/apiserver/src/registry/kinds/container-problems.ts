@@ -1,5 +1,3 @@
-/** What must hold of a container in a pod or template (pkg/apis/core/validation validateContainers and what it calls). */
-import { parseQuantity } from "@longshore/kube/basics";
 import {
   duplicateValue,
   type FieldProblem,
@@ -9,9 +7,10 @@ import {
   requiredValue,
   unsupportedValue,
 } from "../../api/errors.ts";
-import { labelProblems, qualifiedNameProblems } from "../../api/names.ts";
+import { labelProblems } from "../../api/names.ts";
 import { spendTime } from "../../api/work-time.ts";
 import { envFromProblems, envProblems } from "./env-problems.ts";
+import { resourceProblems } from "./resource-problems.ts";
 import type { Loose } from "./shaping.ts";
 import { backstepProblems } from "./source-rules.ts";
 
@@ -211,46 +210,6 @@ function deviceProblems(container: Loose, at: string, { volumes }: ContainerCont
     }
     seen.names.add(name);
     seen.paths.add(devicePath);
-  }
-  return problems;
-}
-
-const standardResources: ReadonlySet<string> = new Set(["cpu", "memory", "ephemeral-storage"]);
-
-function resourceNameProblems(name: string, at: string): FieldProblem[] {
-  const problems = qualifiedNameProblems(name).map((why) => invalidValue(at, name, why));
-  if (name.includes("/") || standardResources.has(name) || name.startsWith("hugepages-")) return problems;
-  if (problems.length === 0) {
-    problems.push(invalidValue(at, name, "must be a standard resource type or fully qualified"));
-  }
-  return [...problems, invalidValue(at, name, "must be a standard resource for containers")];
-}
-
-/** What a container asks for and may have at most. */
-export function resourceProblems(resources: Loose | undefined, at: string): FieldProblem[] {
-  const { limits = {}, requests = {} } = resources ?? {};
-  const amounts = (map: Loose, here: string): FieldProblem[] =>
-    Object.entries(map).flatMap(([name, value]) => {
-      spendTime();
-      const field = `${here}[${name}]`;
-      const negative = parseQuantity(String(value)).sign() < 0;
-      return [
-        ...resourceNameProblems(name, field),
-        ...(negative ? [invalidValue(field, String(value), "must be greater than or equal to 0")] : []),
-      ];
-    });
-  const problems = amounts(limits, `${at}.limits`);
-  problems.push(...amounts(requests, `${at}.requests`));
-  for (const [name, value] of Object.entries(requests as Loose)) {
-    spendTime();
-    const limit = limits[name];
-    if (limit === undefined) continue;
-    const [asked, most] = [parseQuantity(String(value)), parseQuantity(String(limit))];
-    if (asked.compare(most) > 0 && (name === "cpu" || name === "memory" || !name.includes("/"))) {
-      problems.push(
-        invalidValue(`${at}.requests`, asked.toString(), `must be less than or equal to ${name} limit`),
-      );
-    }
   }
   return problems;
 }

@@ -11,6 +11,7 @@ import { customResourceDefinition } from "./custom-resource-definition.ts";
 import { endpointSlice, endpoints } from "./endpoints.ts";
 import { event, groupEvent } from "./events.ts";
 import { horizontalPodAutoscaler } from "./horizontal-pod-autoscaler.ts";
+import { withHostPorts } from "./host-ports.ts";
 import { cronJob, job } from "./jobs.ts";
 import { ingress, ingressClass, networkPolicy } from "./networking.ts";
 import { node } from "./node.ts";
@@ -24,6 +25,7 @@ import { clusterRole, clusterRoleBinding, reviews, role, roleBinding } from "./r
 import { priorityClass, runtimeClass } from "./scheduling.ts";
 import { type LooseObject, withDefaults } from "./shaping.ts";
 import { csiDriver, csiNode, storageClass, volumeAttachment } from "./storage-group.ts";
+import { mutatingWebhookConfiguration, validatingWebhookConfiguration } from "./webhook-configurations.ts";
 import { daemonSet, deployment, replicaSet, statefulSet } from "./workloads.ts";
 
 /** A kind whose rules differ between versions is made for one. */
@@ -76,13 +78,15 @@ const sources: readonly KindSource[] = [
   roleBinding,
   certificateSigningRequest,
   customResourceDefinition,
+  mutatingWebhookConfiguration,
+  validatingWebhookConfiguration,
   ...reviews,
 ];
 
 /** Every built-in kind that the version serves, in the versions of its group that it serves. */
 export function builtInKinds(version: EmulatedVersion): readonly Kind[] {
   return sources.flatMap((source) => {
-    const kind = withSpec(typeof source === "function" ? source(version) : source);
+    const kind = withHostPorts(withSpec(typeof source === "function" ? source(version) : source), version);
     const [first, ...rest] = kind.versions.filter((v) => version.serves(kind.group, v, kind.kind));
     if (first === undefined) return [];
     return [

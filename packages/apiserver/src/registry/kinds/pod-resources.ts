@@ -21,6 +21,25 @@ export interface ContainerResources {
 export interface PodResourcesSpec {
   readonly containers?: readonly ContainerResources[];
   readonly initContainers?: readonly ContainerResources[];
+  /** What its runtime takes beside its containers. */
+  readonly overhead?: Amounts;
+}
+
+/** What a pod counts for: {@link podResources}, and its overhead on top, of limits where there are any (PodRequestsAndLimits). */
+export function podUsage(spec: PodResourcesSpec): Resources {
+  const { requests = {}, limits = {} } = podResources(spec);
+  const { overhead } = spec;
+  if (overhead === undefined) return { requests, limits };
+  const asked: Record<string, string> = { ...requests };
+  const most: Record<string, string> = { ...limits };
+  const plus = (text: string | undefined, more: string) =>
+    text === undefined ? more : parseQuantity(text).add(parseQuantity(more)).toString();
+  for (const [name, more] of Object.entries(overhead)) {
+    spendTime();
+    asked[name] = plus(asked[name], more);
+    if (most[name] !== undefined) most[name] = plus(most[name], more);
+  }
+  return { requests: asked, limits: most };
 }
 
 /** What a pod asks for: the sum of its containers, or of one of those before them more than that. */

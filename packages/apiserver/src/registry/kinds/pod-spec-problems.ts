@@ -10,7 +10,9 @@ import { labelProblems, subdomainProblems } from "../../api/names.ts";
 import { spendTime } from "../../api/work-time.ts";
 import { containerProblems, hostPortConflicts, identityProblems } from "./container-problems.ts";
 import { isAddress } from "./endpoints.ts";
+import { hostNetworkProblems } from "./host-ports.ts";
 import { labelsProblems } from "./label-selector-problems.ts";
+import { resourceProblems } from "./resource-problems.ts";
 import { affinityProblems, spreadProblems, tolerationProblems } from "./scheduling-rules.ts";
 import {
   canonicalQuantities,
@@ -39,6 +41,7 @@ export function podSpecDefaults(spec: Loose): Loose {
   result = withMember(result, "volumes", (volumes) =>
     mapItems(volumes, (volume) => volumeDefaults(hasSource(volume) ? volume : { ...volume, emptyDir: {} })),
   );
+  result = withMember(result, "overhead", canonicalQuantities);
   result = withMember(result, "affinity", (affinity) =>
     withMember(affinity, "nodeAffinity", (node) =>
       withMember(node, "preferredDuringSchedulingIgnoredDuringExecution", (terms) =>
@@ -173,6 +176,7 @@ export function podSpecProblems(spec: Loose, at: string): FieldProblem[] {
   }
   problems.push(...policyProblems(spec, at));
   problems.push(...labelsProblems(spec.nodeSelector, `${at}.nodeSelector`));
+  problems.push(...hostNetworkProblems(spec, at));
   problems.push(...podSecurityProblems(spec.securityContext ?? {}, `${at}.securityContext`));
   problems.push(...affinityProblems(spec.affinity, `${at}.affinity`));
   problems.push(...spreadProblems(spec.topologySpreadConstraints ?? [], `${at}.topologySpreadConstraints`));
@@ -188,6 +192,13 @@ export function podSpecProblems(spec: Loose, at: string): FieldProblem[] {
   }
   if (spec.priorityClassName) {
     problems.push(...subdomainValue(`${at}.priorityClassName`, spec.priorityClassName));
+  }
+  if (spec.runtimeClassName !== undefined) {
+    problems.push(...subdomainValue(`${at}.runtimeClassName`, spec.runtimeClassName));
+  }
+  // As the limits of a container are: the path in the problem says so, too.
+  if (spec.overhead !== undefined) {
+    problems.push(...resourceProblems({ limits: spec.overhead }, `${at}.overhead`));
   }
   return problems;
 }

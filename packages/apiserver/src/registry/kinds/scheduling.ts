@@ -1,6 +1,8 @@
 /** PriorityClass and RuntimeClass (kubernetes pkg/apis/scheduling/validation, pkg/apis/node/validation). */
 import type { KubeObject, Stored } from "@longshore/kube";
+import { ByJson } from "../../api/by-json.ts";
 import {
+  duplicateValue,
   type FieldProblem,
   forbiddenValue,
   invalidValue,
@@ -10,7 +12,18 @@ import {
 import type { Kind } from "../../api/kind.ts";
 import { labelProblems } from "../../api/names.ts";
 import { sameJson } from "../../api/own.ts";
-import { immutable, type LooseObject, withDefaults } from "./shaping.ts";
+import { spendTime } from "../../api/work-time.ts";
+import { labelsProblems } from "./label-selector-problems.ts";
+import { resourceProblems } from "./resource-problems.ts";
+import { tolerationProblems } from "./scheduling-rules.ts";
+import {
+  canonicalQuantities,
+  immutable,
+  type Loose,
+  type LooseObject,
+  withDefaults,
+  withMember,
+} from "./shaping.ts";
 
 /** Highest value of a user's class; higher values are reserved for the system. */
 export const userPriorityMax = 1_000_000_000;
@@ -94,6 +107,19 @@ export const priorityClass: Kind = {
   validateUpdate: validateClassUpdate,
 };
 
+/** Tolerations of a class, each of them once. */
+function uniqueTolerationProblems(tolerations: readonly Loose[], at: string): FieldProblem[] {
+  // The reference names the list twice here.
+  const problems = tolerationProblems(tolerations, `${at}.tolerations`);
+  const seen = new ByJson<true>();
+  for (const [i, toleration] of tolerations.entries()) {
+    spendTime();
+    if (seen.get(toleration) === true) problems.push(duplicateValue(`${at}[${i}]`, toleration));
+    seen.set(toleration, true);
+  }
+  return problems;
+}
+
 /** RuntimeClass. */
 export const runtimeClass: Kind = {
   group: "node.k8s.io",
@@ -104,10 +130,25 @@ export const runtimeClass: Kind = {
   createsOnUpdate: true,
   updateNeedsVersion: true,
   anyFinalizers: true,
+  defaults: (object) =>
+    withMember(object as LooseObject, "overhead", (overhead) =>
+      withMember(overhead, "podFixed", canonicalQuantities),
+    ),
   validate: (object) => {
-    const { handler = "" } = object as LooseObject;
-    if (handler === "") return [requiredValue("handler")];
-    return labelProblems(handler).map((why) => invalidValue("handler", handler, why));
+    const { handler = "", overhead, scheduling } = object as LooseObject;
+    const problems =
+      handler === ""
+        ? [requiredValue("handler")]
+        : labelProblems(handler).map((why) => invalidValue("handler", handler, why));
+    if (overhead !== undefined) {
+      // As the limits of a container are: the path in the problem says so, too.
+      problems.push(...resourceProblems({ limits: overhead.podFixed }, "overhead"));
+    }
+    if (scheduling !== undefined) {
+      problems.push(...labelsProblems(scheduling.nodeSelector, "scheduling.nodeSelector"));
+      problems.push(...uniqueTolerationProblems(scheduling.tolerations ?? [], "scheduling.tolerations"));
+    }
+    return problems;
   },
   validateUpdate: (next, old) =>
     sameJson((next as LooseObject).handler, (old as LooseObject).handler)
