@@ -67,6 +67,10 @@ export async function answerResource(env: RuntimeEnv, call: ResourceCall): Promi
       : registry.inTime(() => registry.handle(withBody(base, of, body, emulated, checks)));
   // Reads wait as well: they may have seen a commit that the disk does not have yet.
   await registry.context.store.durable();
+  if (answer.type === "object" && answer.code === 201 && target.subresource === undefined) {
+    const warning = server.creationWarning(of);
+    if (warning !== undefined) warnings.add(warning);
+  }
   warnings.announce(response);
   const context = { kind: of, version, emulated, form, includeObject };
   if (answer.type === "watch") {
