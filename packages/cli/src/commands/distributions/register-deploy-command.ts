@@ -108,7 +108,7 @@ export function registerDeployCommand(program: Command): void {
 
 function addCommonFlags(command: Command): Command {
   return command
-    .option("--namespace <name>", "where it runs", "longshore-system")
+    .option("--namespace <namespace>", "where it runs", "longshore-system")
     .option("--no-create-namespace", "the namespace is there already")
     .option("--image <image>", "Longshore's image")
     .option("--replicas <n>", "one of them leads", "2")
