@@ -24,6 +24,7 @@ interface AssessFlags {
   readonly targetVersion?: string;
   readonly checkSecrets?: true;
   readonly output?: readonly string[];
+  readonly json?: true;
   readonly printRbac?: true;
   readonly printSchema?: true;
   readonly suppressions?: string;
@@ -60,6 +61,7 @@ export function registerAssessCommands(program: Command, streams: AssessStreams 
       "table, wide, json, yaml, html, markdown, csv, sarif, junit or prometheus, to a file or to standard output; may be given several times",
       repeated,
     )
+    .option("--json", "the same as -o json")
     .option("--suppressions <file>", "findings that do not count, each with a reason and an end (YAML)")
     .option("--diff <report.json>", "say what is new and what is gone since an earlier report")
     .option("--print-rbac", "print the ClusterRole that an assessment needs, and end")
@@ -88,6 +90,12 @@ export function registerAssessCommands(program: Command, streams: AssessStreams 
     });
 }
 
+/** What is printed, and where: the table, unless something else is asked for. */
+function formsOf({ output = [], json }: AssessFlags): readonly string[] {
+  const asked = [...output, ...(json === true ? ["json"] : [])];
+  return asked.length === 0 ? ["table"] : asked;
+}
+
 async function assessed(flags: AssessFlags, streams: AssessStreams): Promise<number> {
   try {
     return await interruptible((signal) => run(flags, streams, signal));
@@ -110,7 +118,7 @@ async function run(flags: AssessFlags, streams: AssessStreams, signal: AbortSign
     streams.stdout.write(dump(assessmentRole({ checkSecrets: flags.checkSecrets === true })));
     return 0;
   }
-  const outputs = await outputsOf(flags.output ?? ["table"]);
+  const outputs = await outputsOf(formsOf(flags));
   const options = { ...(await versionsOf(flags)), suppressions: await suppressionsOf(flags.suppressions) };
   // Before the cluster is read: a file that is not there ends the run at once.
   const earlier = flags.diff === undefined ? undefined : await textOf("--diff", flags.diff);

@@ -22,6 +22,7 @@ const namesMax = 500;
 export function registerCompleteCommand(program: Command): void {
   program
     .command("complete", { hidden: true })
+    .description("names of the cluster, for the completion of a line")
     .addArgument(new Argument("<what>").choices(clusterNames))
     .argument("[word...]", "the line so far, after --")
     .action(async (what: ClusterNames, line: readonly string[]) => {

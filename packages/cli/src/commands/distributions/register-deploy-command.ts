@@ -115,7 +115,7 @@ function addCommonFlags(command: Command): Command {
     .option("--kubernetes-version <version>", "the oldest Kubernetes that must take the objects, e.g. 1.20")
     .option("--crds", "with the CustomResourceDefinitions that it needs, for a cluster that lacks them")
     .addOption(
-      new Option("-o, --output <format>", "objects for kubectl apply, or a chart for Helm")
+      new Option("-o, --output <form>", "objects for kubectl apply, or a chart for Helm")
         .choices(["yaml", "helm"])
         .default("yaml"),
     )
