@@ -71,6 +71,11 @@ export interface ApiServerOptions {
   readonly serviceAccountKey?: string;
   /** Issuer of those tokens, a URL; also the audience of the API itself. */
   readonly serviceAccountIssuer?: string;
+  /**
+   * Warnings for whoever creates an object, by kind and group (`Service`, `Ingress.networking.k8s.io`), such as that nothing in the
+   * cluster works on that kind; default none.
+   */
+  readonly creationWarnings?: Readonly<Record<string, string>>;
   /** Most milliseconds of work for one request, which then ends with 504 and changes nothing; default 5,000. */
   readonly workMsMax?: number;
 }
@@ -95,6 +100,8 @@ export interface ApiServer extends Component {
   readonly accounts: ServiceAccountTokens;
   /** False once stopped. */
   readonly running: boolean;
+  /** The warning for whoever creates an object of the kind, if there is one. */
+  creationWarning(kind: { readonly group: string; readonly kind: string }): string | undefined;
   /** A client in this process; may do everything unless a user is named. */
   client(user?: UserInfo): KubeClient;
   /** Begins the work of the server's own controllers. */
@@ -167,6 +174,7 @@ export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): Api
   const definitions = new Definitions(env, registry);
   definitions.install(options.definitions ?? []);
   const requests = new AnsweredRequests(env, registry);
+  const warnings = new Map(Object.entries(options.creationWarnings ?? {}));
   let running = true;
   let ends: (() => void)[] = [];
   const server: ApiServer = {
@@ -178,6 +186,7 @@ export function createApiServer(env: RuntimeEnv, options: ApiServerOptions): Api
     get running() {
       return running;
     },
+    creationWarning: ({ group, kind }) => warnings.get(group === "" ? kind : `${kind}.${group}`),
     client: (user = adminUser) => new InProcessClient(server, user),
     async start() {
       if (options.controllers === false || ends.length > 0) return;

@@ -47,6 +47,8 @@ export interface RunApiServerOptions {
   readonly serviceAccounts?: boolean;
   /** See {@link ApiServerOptions}; false where a controller manager does that work. */
   readonly controllers?: boolean;
+  /** See {@link ApiServerOptions}. */
+  readonly creationWarnings?: Readonly<Record<string, string>>;
   readonly limits?: Partial<RequestLimits>;
   /** See {@link ApiServerOptions}. */
   readonly workMsMax?: number;
@@ -113,6 +115,7 @@ export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions
       ...(options.authorizationModes === undefined ? {} : { authorizationModes: options.authorizationModes }),
       ...(options.emulatedVersion === undefined ? {} : { emulatedVersion: options.emulatedVersion }),
       ...(options.featureGates === undefined ? {} : { featureGates: options.featureGates }),
+      ...(options.creationWarnings === undefined ? {} : { creationWarnings: options.creationWarnings }),
       ...(options.workMsMax === undefined ? {} : { workMsMax: options.workMsMax }),
     });
     for (const gate of server.registry.context.version.unknownGates) {

@@ -1,5 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import type { Command } from "commander";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { main } from "./main.ts";
 
@@ -144,4 +145,23 @@ test("a Node that is too old is named, with the one that is needed", () => {
   });
   expect(stderr).toBe("longshore needs Node 20.19 or newer; this is Node 18.20.1\n");
   expect(status).toBe(2);
+});
+
+test("-o is a form in every verb, and --json is there where that form is", async () => {
+  const { createProgram } = await import("./main.ts");
+  const seen: string[] = [];
+  const walk = (command: Command, path: string) => {
+    const option = (long: string) => command.options.find((each) => each.long === long);
+    const output = option("--output");
+    // The plan is a file that other verbs read.
+    if (output !== undefined && path !== "longshore plan") {
+      seen.push(path);
+      expect(output.flags, path).toMatch(/^-o, --output <form(\[=file\])?>$/);
+      const forms = output.argChoices ?? output.description;
+      expect([path, option("--json") !== undefined]).toEqual([path, forms.includes("json")]);
+    }
+    for (const verb of command.commands) walk(verb, `${path} ${verb.name()}`);
+  };
+  walk(await createProgram(), "longshore");
+  expect(seen.length).toBeGreaterThan(12);
 });

@@ -80,6 +80,10 @@ const verbs: readonly {
     load: async () => (await import("./commands/register-completion-command.ts")).registerCompletionCommand,
   },
   {
+    names: ["complete"],
+    load: async () => (await import("./commands/register-complete-command.ts")).registerCompleteCommand,
+  },
+  {
     names: ["man"],
     load: async () => (await import("./commands/register-man-command.ts")).registerManCommand,
   },

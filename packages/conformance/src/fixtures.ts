@@ -43,6 +43,12 @@ export function capabilityOf(context: CheckContext, mode: AccessMode = Mode.SING
   };
 }
 
+/** A volume used as a device, whatever the run uses. */
+export const blockCapability: Capability = {
+  accessType: { case: "block", value: {} },
+  accessMode: { mode: Mode.SINGLE_NODE_WRITER },
+};
+
 /** The same volume used the other way: as a device instead of mounted, or mounted. */
 export function otherCapabilityOf(context: CheckContext): Capability {
   const { accessType } = context.options;

@@ -1,4 +1,4 @@
-import { CsiCallError, CsiStatusError, lostReply } from "@longshore/csi";
+import { type CreateVolumeRequest, CsiCallError, CsiStatusError, lostReply } from "@longshore/csi";
 import { HostError } from "@longshore/runtime";
 import { allSecrets, type FakeWorld, fakeWorld, faultTable } from "@longshore/testing/conformance";
 import { expect, test } from "vitest";
@@ -92,9 +92,50 @@ test.each([
   await expectNothingLeft(world);
 });
 
-test("a block driver passes", async () => {
+test("a block driver passes, its snapshot metadata included", async () => {
   const report = await runIn(await fakeWorld(), { accessType: "block" });
   expect(messagesOf(report.results, "failed")).toEqual([]);
+  const metadata = report.results.filter(({ id }) => groupOf(id) === "snapshot-metadata");
+  expect(metadata.length).toBeGreaterThan(19);
+  expect(messagesOf(metadata, "skipped")).toEqual([]);
+});
+
+test("snapshot metadata is looked at on block volumes, also where all others are mounted", async () => {
+  const world = await fakeWorld();
+  const asked: unknown[] = [];
+  world.csi.intercept((call, proceed) => {
+    if (call.rpc === "CreateVolume") {
+      const { volumeCapabilities } = call.request as unknown as CreateVolumeRequest;
+      asked.push(volumeCapabilities[0]?.accessType.case);
+    }
+    return proceed();
+  });
+  await runIn(world, { select: only("snapshot-metadata.delta.works") });
+  expect(asked).toEqual(["block"]);
+});
+
+test("negative numbers are sent only to what the driver declares", async () => {
+  const world = await fakeWorld({ without: ["LIST_VOLUMES", "LIST_SNAPSHOTS", "EXPAND_VOLUME"] });
+  const sent: string[] = [];
+  world.csi.intercept(({ rpc, request }, proceed) => {
+    const text = JSON.stringify(request, (_, value) => (typeof value === "bigint" ? String(value) : value));
+    if (/"(maxEntries|requiredBytes|limitBytes)":"?-/.test(text)) sent.push(rpc);
+    return proceed();
+  });
+  await runIn(world);
+  expect(new Set(sent)).toEqual(new Set(["CreateVolume"]));
+});
+
+test("a plugin may find a new volume abnormal", async () => {
+  const world = await fakeWorld();
+  world.csi.intercept(async ({ rpc }, proceed) => {
+    const answer = await proceed();
+    const { volumeCondition } = answer as { readonly volumeCondition?: { abnormal: boolean } };
+    if (rpc === "NodeGetVolumeStats" && volumeCondition !== undefined) volumeCondition.abnormal = true;
+    return answer;
+  });
+  const select = only("node.get-volume-stats.condition");
+  expect(await runIn(world, { select })).toMatchObject({ passed: 1, failed: 0 });
 });
 
 test("ids are unique and stable in form; every check says what and where", () => {

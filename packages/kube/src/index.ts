@@ -71,6 +71,7 @@ export {
   StaleCacheError,
   trackWrites,
 } from "./own-writes/track-writes.ts";
+export { patchAsSeen } from "./patch-as-seen.ts";
 export type { Priority } from "./queue/waiting-keys.ts";
 export {
   type Pass,

@@ -277,3 +277,77 @@ test("the metrics say who leads, and count renewals that had to read the lease",
   await election.stop();
   expect(leads()).toBe(0);
 });
+
+test("who leads, and who has ended, is said on the Lease", async () => {
+  const { env, kube } = world();
+  const election = startLeaderElection(
+    { ...env, kube },
+    {
+      name: "test",
+      namespace: "default",
+      identity: "a",
+      recordEvents: true,
+      lead: (term) =>
+        new Promise<void>((resolve) => term.addEventListener("abort", () => resolve(), { once: true })),
+    },
+  );
+  await env.clock.run(
+    (async () => {
+      await env.clock.sleep(5000, signal);
+      await election.stop();
+    })(),
+  );
+  const lease = await kube.get(resources.leases, { name: "test", namespace: "default" }, { signal });
+  const { items } = await kube.list(resources.events, { signal });
+  expect(
+    items.map(({ reason, type, message, source, involvedObject }) => ({
+      reason,
+      type,
+      message,
+      source: source?.component,
+      about: involvedObject.kind,
+      uid: involvedObject.uid,
+    })),
+  ).toEqual(
+    ["a became leader", "a stopped leading"].map((message) => ({
+      reason: "LeaderElection",
+      type: "Normal",
+      message,
+      source: "test/a",
+      about: "Lease",
+      uid: lease?.metadata.uid,
+    })),
+  );
+});
+
+test("a candidate stops soon where its events cannot be written", async () => {
+  const { env, kube } = world();
+  const mute = new Proxy(kube, {
+    get(target, name) {
+      const method = Reflect.get(target, name) as (...args: unknown[]) => unknown;
+      return (...args: unknown[]) =>
+        name === "create" && args[0] === resources.events
+          ? new Promise(() => {})
+          : method.apply(target, args);
+    },
+  });
+  const election = startLeaderElection(
+    { ...env, kube: mute },
+    {
+      name: "test",
+      namespace: "default",
+      identity: "a",
+      recordEvents: true,
+      lead: (term) =>
+        new Promise<void>((resolve) => term.addEventListener("abort", () => resolve(), { once: true })),
+    },
+  );
+  await env.clock.run(
+    (async () => {
+      await env.clock.sleep(5000, signal);
+      const before = env.clock.monotonicMs();
+      await election.stop();
+      expect(env.clock.monotonicMs() - before).toBeLessThanOrEqual(1000);
+    })(),
+  );
+});

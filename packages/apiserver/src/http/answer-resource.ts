@@ -69,6 +69,10 @@ export async function answerResource(env: RuntimeEnv, call: ResourceCall): Promi
       ...(body === undefined ? {} : { make: () => withBody(base, of, body, emulated, checks) }),
     });
     answer = answered instanceof Promise ? await answered : answered;
+    if (answer.type === "object" && answer.code === 201 && target.subresource === undefined) {
+      const warning = server.creationWarning(of);
+      if (warning !== undefined) warnings.add(warning);
+    }
   } finally {
     // A refusal has them, too.
     if (!response.headersSent) warnings.announce(response);

@@ -67,6 +67,9 @@ describe("longshore assess", () => {
     const dump = ["assess", "-f", join(dir, "cluster")];
     expect(await longshore(...dump)).toBe(0);
     expect(said.out).toContain("now     Kubernetes 1.20: READY");
+    said.out = "";
+    expect(await longshore(...dump, "--json")).toBe(0);
+    expect(JSON.parse(said.out)).toMatchObject({ now: { verdict: "READY" } });
     const file = join(dir, "report.json");
     expect(await longshore(...dump, "--target-version", "1.27", "-o", "table", "-o", `json=${file}`)).toBe(2);
     expect(said.out).toContain("target  Kubernetes 1.27: NOT READY");

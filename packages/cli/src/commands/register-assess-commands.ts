@@ -31,6 +31,7 @@ interface AssessFlags {
   readonly targetVersion?: string;
   readonly checkSecrets?: true;
   readonly output?: readonly string[];
+  readonly json?: true;
   readonly printRbac?: true;
   readonly printSchema?: true;
   readonly suppressions?: string;
@@ -70,6 +71,7 @@ export function registerAssessCommands(program: Command, streams: AssessStreams 
       "table, wide, json, yaml, html, markdown, csv, sarif, junit or prometheus, to a file or to standard output; may be given several times",
       repeated,
     )
+    .option("--json", "the same as -o json")
     .option("--suppressions <file>", "findings that do not count, each with a reason and an end (YAML)")
     .option("--diff <report.json>", "say what is new and what is gone since an earlier report")
     .option(
@@ -108,6 +110,12 @@ export function registerAssessCommands(program: Command, streams: AssessStreams 
     });
 }
 
+/** What is printed, and where: the table, unless something else is asked for. */
+function formsOf({ output = [], json }: AssessFlags): readonly string[] {
+  const asked = [...output, ...(json === true ? ["json"] : [])];
+  return asked.length === 0 ? ["table"] : asked;
+}
+
 async function assessed(flags: AssessFlags, streams: AssessStreams): Promise<number> {
   try {
     return await interruptible((signal) => run(flags, streams, signal));
@@ -132,7 +140,7 @@ async function run(flags: AssessFlags, streams: AssessStreams, signal: AbortSign
     streams.stdout.write(dump(assessmentRole(role)));
     return 0;
   }
-  const outputs = await outputsOf(flags.output ?? ["table"]);
+  const outputs = await outputsOf(formsOf(flags));
   const options = { ...(await versionsOf(flags)), suppressions: await suppressionsOf(flags.suppressions) };
   if (flags.watch === true) {
     const { watchAssessment } = await import("./watch-assessment.ts");

@@ -7,9 +7,10 @@ import { completionScript, registerCompletionCommand } from "./register-completi
 
 const longshore = await createProgram();
 
-/** What bash offers at the end of a line, by the real script in a real bash. */
-function offered(...line: readonly string[]): string[] {
-  const script = `${completionScript(longshore, "bash")}
+/** What bash offers at the end of a line, by the real script in a real bash. @param before said to bash first */
+function offered(line: readonly string[], before = ""): string[] {
+  const script = `${before}
+${completionScript(longshore, "bash")}
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _longshore; printf '%s\\n' "\${COMPREPLY[@]}"`;
   const output = execFileSync("bash", ["-c", script, "bash", ...line], { encoding: "utf8" });
   return output.split("\n").filter((word) => word !== "");
@@ -36,13 +37,42 @@ test.skipIf(!existsSync("/bin/bash")).each([
     ["longshore", "driver", "qualify", "--plugin", "azure"],
     ["azure-disk", "azure-file"],
   ],
+  ["the verbs below one, and not what is hidden", ["longshore", "compl"], ["completion"]],
   ["all of them where several are taken", ["longshore", "migrate", "--plugin", "al"], ["all"]],
   ["a file for one verb's --json", ["longshore", "demo", "--json", ""], []],
   ["no file for another's", ["longshore", "migrate", "--json", "--dr"], ["--dry-run"]],
   ["the words that an argument may be", ["longshore", "completion", "z"], ["zsh"]],
   ["no hidden option", ["longshore", "run", "apiserver", "--cl"], []],
 ] as const)("bash is offered %s", (_name, line, expected) => {
-  expect(offered(...line)).toEqual(expected);
+  expect(offered(line)).toEqual(expected);
+});
+
+/** In place of the command: shows what it is asked. */
+const asking = 'longshore() { shift; printf "%s\\n" "asked:$*" | tr " " "_"; }';
+
+test.skipIf(!existsSync("/bin/bash")).each([
+  [
+    "nodes, with the line so far",
+    ["longshore", "cluster", "node", "restart", "--dir", "/c", ""],
+    "asked:nodes_--_cluster_node_restart_--dir_/c",
+  ],
+  [
+    "namespaces as the value of an option",
+    ["longshore", "driver", "deploy", "--kubeconfig", "/k", "--namespace", ""],
+    "asked:namespaces_--_driver_deploy_--kubeconfig_/k_--namespace",
+  ],
+] as const)("the cluster is asked for %s", (_name, line, question) => {
+  expect(offered(line, asking)).toContain(question);
+});
+
+test.skipIf(!existsSync("/bin/bash"))("the cluster is not asked for an option", () => {
+  expect(offered(["longshore", "cluster", "node", "restart", "--d"], asking)).toEqual(["--dir"]);
+});
+
+test("fish asks the cluster, too", () => {
+  const script = completionScript(longshore, "fish");
+  expect(script).toMatch(/-l namespace -x -a '\(longshore complete namespaces -- /);
+  expect(script).toMatch(/seen_subcommand_from restart' -f -a '\(longshore complete nodes -- /);
 });
 
 test("what the script is made from may hold quotes", () => {

@@ -5,11 +5,13 @@ import type { Command } from "commander";
 import pc from "picocolors";
 import { absolute, commandEnv, hostForm, longshoreCommand, passingClusterDir } from "../environment.ts";
 import { exitCodes, interruptible } from "../exit.ts";
+import { formOption } from "../flags.ts";
 import { createProgress, seconds, showCrossing, table } from "../terminal.ts";
 import { pluginsOption } from "./plugin-flag.ts";
 
 interface DemoFlags {
   readonly plugin?: readonly string[];
+  readonly output: "table" | "json";
   readonly json?: string | true;
   readonly dir?: string;
   readonly quiet?: boolean;
@@ -21,7 +23,8 @@ export function registerDemoCommand(program: Command): void {
     .command("demo")
     .description("bring up a cluster, carry it to CSI and back under load, and prove that nothing was lost")
     .addOption(pluginsOption("the in-tree plugin whose volumes are carried (default: aws-ebs)"))
-    .option("--json [file]", "print the report as JSON; with a file, write it there as well as the tables")
+    .addOption(formOption(["table", "json"]))
+    .option("--json [file]", "print the report as JSON, as -o json does; with a file, write it there as well")
     .option("--dir <dir>", "cluster directory (default: a new one, removed afterwards)")
     .option("-q, --quiet", "no progress")
     .action((flags: DemoFlags) => interruptible((signal) => demo(flags, signal), ["SIGHUP"]));
@@ -52,7 +55,7 @@ async function demo(flags: DemoFlags, signal: AbortSignal): Promise<void> {
     release();
   });
   const text = `${JSON.stringify(report, undefined, 2)}\n`;
-  process.stdout.write(flags.json === true ? text : reportText(report));
+  process.stdout.write(flags.json === true || flags.output === "json" ? text : reportText(report));
   // Not by renaming: it may be a pipe or a device.
   if (typeof flags.json === "string") writeFileSync(absolute(flags.json), text, { mode: 0o644 });
   if (!isProof(report)) {

@@ -50,7 +50,7 @@ export function registerDriverDeploy(driver: Command): void {
   )
     .option("--kubernetes-version <version>", "the oldest Kubernetes that must take the objects, e.g. 1.20")
     .addOption(
-      new Option("-o, --output <format>", "objects for kubectl apply, or a chart for Helm")
+      new Option("-o, --output <form>", "objects for kubectl apply, or a chart for Helm")
         .choices(["yaml", "helm"])
         .default("yaml"),
     )

@@ -5,6 +5,7 @@ import type { Command } from "commander";
 import { absolute } from "../environment.ts";
 import { UsageError } from "../exit.ts";
 import { version } from "../version.ts";
+import { shownBelow } from "./register-completion-command.ts";
 
 /** Adds the verb. */
 export function registerManCommand(program: Command): void {
@@ -33,7 +34,7 @@ function verbAt(program: Command, path: readonly string[]): Command {
 function writePages(command: Command, dir: string): void {
   mkdirSync(dir, { recursive: true });
   writeFileSync(join(dir, `${pathOf(command).replaceAll(" ", "-")}.1`), manualPage(command));
-  for (const verb of command.commands) writePages(verb, dir);
+  for (const verb of shownBelow(command)) writePages(verb, dir);
 }
 
 /** `longshore cluster up`. */

@@ -64,6 +64,11 @@ describe("longshore translate", () => {
     }
   });
 
+  test("--json is the form json, one List", async () => {
+    const { code, stdout } = await translate(["-f", "-", "--json"], volume);
+    expect([code, JSON.parse(stdout).kind]).toEqual([0, "List"]);
+  });
+
   test("1: names what cannot be translated and writes the rest", async () => {
     const bad =
       "---\nkind: PersistentVolume\nmetadata: {name: bad}\nspec: {awsElasticBlockStore: {volumeID: aws://z/x}}\n";

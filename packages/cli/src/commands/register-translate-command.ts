@@ -10,7 +10,7 @@ import {
   type ManifestWriter,
   type OutputFormat,
 } from "@longshore/migration";
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { type FlagsOf, inFlags } from "../field-flags.ts";
 import { manifestInputs } from "../manifest-inputs.ts";
 
@@ -45,11 +45,13 @@ export function registerTranslateCommand(program: Command, streams: TranslateStr
       (file: string, before: readonly string[] | undefined) => [...(before ?? []), file],
     )
     .option("--to <form>", "csi or in-tree", oneOf("csi", "in-tree"), "csi")
-    .option(
-      "-o, --output <format>",
-      "yaml, json (one List) or jsonl; that of the input when not given",
-      oneOf("yaml", "json", "jsonl"),
+    .addOption(
+      new Option(
+        "-o, --output <form>",
+        "form of what is printed, json being one List; that of the input when not given",
+      ).choices(["yaml", "json", "jsonl"]),
     )
+    .addOption(new Option("--json", "the same as -o json").implies({ output: "json" }))
     .option("--explain", "say on standard error, field by field, what became what and why")
     .option("--keep-provisioner", "leave storage classes their provisioner")
     .option(

@@ -4,6 +4,7 @@ import type { Check } from "../check.ts";
 import type { CheckContext } from "../check-context.ts";
 import { endingOf, must, mustAnswer } from "../expect.ts";
 import {
+  blockCapability,
   capabilityOf,
   makePublishedVolume,
   makeStagedVolume,
@@ -253,10 +254,7 @@ export const nodePublishChecks: readonly Check[] = [
     ],
     after: [...after, "node.unpublish-volume.works"],
     async run(context) {
-      const capability = {
-        accessType: { case: "block" as const, value: {} },
-        accessMode: { mode: Mode.SINGLE_NODE_WRITER },
-      };
+      const capability = blockCapability;
       const request = volumeRequest(context, { volumeCapabilities: [capability] });
       const ending = await endingOf(context.controller.createVolume(request));
       // No capability declares block access: that a driver lacks it shows only here.

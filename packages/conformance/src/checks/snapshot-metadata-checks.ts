@@ -1,23 +1,30 @@
-/** Which parts of a snapshot hold data, and which changed since an earlier one: rules of the two streams, and refusals. */
+/**
+ * Which parts of a snapshot hold data, and which changed since an earlier one: rules of the two streams, and refusals. The service is about
+ * block volumes (CSI, Snapshot Metadata Service), so these use one whatever the other checks use, and write to its device.
+ */
 import { BlockMetadataType } from "@longshore/csi";
+import { HostError } from "@longshore/runtime";
 import type { Check } from "../check.ts";
 import type { CheckContext } from "../check-context.ts";
 import { endingOf, must, mustAnswer } from "../expect.ts";
 import {
-  makePublishedVolume,
+  blockCapability,
   makeReadySnapshot,
   makeUsable,
   makeVolume,
+  type PublishedVolume,
   publish,
   stage,
   takeOff,
+  volumeOf,
+  volumeRequest,
 } from "../fixtures.ts";
-import { canUseVolumes, controllerCan, mounted, pluginCan } from "../needs.ts";
+import { canUseVolumes, controllerCan, pluginCan } from "../needs.ts";
 import { refusals } from "./refusals.ts";
 
 const declared = pluginCan("SNAPSHOT_METADATA_SERVICE");
 const needs = [declared, controllerCan("CREATE_DELETE_VOLUME"), controllerCan("CREATE_DELETE_SNAPSHOT")];
-const withData = [...needs, canUseVolumes, mounted];
+const withData = [...needs, canUseVolumes];
 const served = ["identity.plugin-capabilities.snapshot-metadata-service"];
 const made = [...served, "controller.create-volume.works", "controller.create-snapshot.ready"];
 const after = [
@@ -29,7 +36,7 @@ const after = [
   "node.unpublish-volume.works",
 ];
 /** Enough for several blocks of most drivers. */
-const fileBytes = 2 * 1024 * 1024;
+const dataBytes = 2 * 1024 * 1024;
 /** More than any volume has. */
 const beyondAll = 2n ** 62n;
 
@@ -53,18 +60,30 @@ interface Snapshots {
 }
 
 async function snapshotsWithData(context: CheckContext): Promise<Snapshots> {
-  const first = await makePublishedVolume(context);
-  const cutAfterWriting = async (volume: typeof first, letter: string) => {
-    await context.host.writeFileAtomic(`${volume.targetPath}/longshore-check`, letter.repeat(fileBytes));
+  const request = volumeRequest(context, { volumeCapabilities: [blockCapability] });
+  const ending = await endingOf(context.controller.createVolume(request));
+  // No capability declares block access: that a driver lacks it shows only here.
+  if (ending.code === "INVALID_ARGUMENT") context.skip("the driver has no volumes for block access");
+  if (ending.code !== "OK") throw ending.error;
+  const volume = volumeOf(ending.answer);
+  const cutAfterWriting = async (letter: string) => {
+    const usable = await makeUsable(context, volume, blockCapability);
+    const published = await publish(context, await stage(context, usable));
+    await write(context, published, letter.repeat(dataBytes));
     // Off the node first: a snapshot need not hold what is still in the page cache.
-    await takeOff(context, volume);
+    await takeOff(context, published);
     return (await makeReadySnapshot(context, volume.volumeId)).snapshotId;
   };
-  const base = await cutAfterWriting(first, "a");
-  const { volumeId, volumeContext } = first;
-  const volume = { volumeId, volumeContext } as Parameters<typeof makeUsable>[1];
-  const again = await publish(context, await stage(context, await makeUsable(context, volume)));
-  return { base, target: await cutAfterWriting(again, "b") };
+  return { base: await cutAfterWriting("a"), target: await cutAfterWriting("b") };
+}
+
+async function write(context: CheckContext, { targetPath }: PublishedVolume, text: string): Promise<void> {
+  try {
+    await context.host.writeDevice(targetPath, text);
+  } catch (error) {
+    if (!(error instanceof HostError) || error.code !== "ENOTBLK") throw error;
+    context.skip("what the driver publishes for block access is no device: nothing can be written to it");
+  }
 }
 
 async function blankSnapshot(context: CheckContext): Promise<string> {

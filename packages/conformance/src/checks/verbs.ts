@@ -25,6 +25,10 @@ const weaker: Readonly<Record<string, Verb>> = {
   "node.unpublish-volume.removes-empty-target": "ADVICE",
   // NOT_FOUND is for a volume_id that is not known, not for a path.
   "node.expand-volume.unknown-path": "ADVICE",
+  // A CO calls nothing that is not declared, and nothing is said of a capability that no call can show.
+  "controller.capabilities.undeclared-refused": "ADVICE",
+  "node.capabilities.undeclared-refused": "ADVICE",
+  "controller.capabilities.condition-reported": "ADVICE",
   // A later version of the specification may have kinds that this one does not know.
   "identity.plugin-capabilities.known": "ADVICE",
   "controller.capabilities.known": "ADVICE",

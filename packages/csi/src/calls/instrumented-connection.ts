@@ -14,10 +14,7 @@ const operationBuckets = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 6
 type ObserveCall = (method: DescMethod, code: string, tookMs: number, labels: Labels) => void;
 type Labels = Readonly<Record<string, string>>;
 
-function callDurations(
-  { meter }: Pick<RuntimeEnv, "meter">,
-  metric: "csi_sidecar_operations_seconds" | "csi_operations_seconds",
-): ObserveCall {
+function callDurations({ meter }: Pick<RuntimeEnv, "meter">, metric: CallMetric): ObserveCall {
   const seconds = meter.histogram(metric, {
     help: "Duration of CSI calls, in seconds.",
     labels: ["driver_name", "method_name", "grpc_status_code", "migrated"],
@@ -33,16 +30,20 @@ function callDurations(
 
 const codeOf = (error: unknown): string => (error instanceof CsiCallError ? error.code : "UNKNOWN");
 
+/** The metric of the kubelet, and that of sidecars. */
+export type CallMetric = "csi_operations_seconds" | "csi_sidecar_operations_seconds";
+
 /**
- * The same connection, with the duration of every unary call observed in `csi_operations_seconds`, as the kubelet does.
+ * The same connection, with the duration of every unary call observed in `metric`; default `csi_operations_seconds`, as the kubelet does.
  * Source: docs/behaviour/node-agent.md 10.
  */
 export function measuredConnection(
   env: Pick<RuntimeEnv, "clock" | "meter">,
   connection: CsiConnection,
-  labels: Readonly<Record<"driver_name" | "migrated", string>>,
+  labels: Readonly<Partial<Record<"driver_name" | "migrated", string>>>,
+  metric: CallMetric = "csi_operations_seconds",
 ): CsiConnection {
-  const observe = callDurations(env, "csi_operations_seconds");
+  const observe = callDurations(env, metric);
   return interceptCalls(connection, async (method, _request, _options, send) => {
     const startedMs = env.clock.monotonicMs();
     const end = (code: string) => observe(method, code, env.clock.monotonicMs() - startedMs, labels);

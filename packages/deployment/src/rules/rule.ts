@@ -75,6 +75,13 @@ export function leaseRules(name: string): readonly AccessRule[] {
       names: [name],
       reason: "the leader renews its Lease, others look at it",
     },
+    {
+      group: "",
+      resource: "events",
+      scope: "own-namespace",
+      verbs: ["create", "patch"],
+      reason: "says on the Lease who leads",
+    },
   ];
 }
 

@@ -23,6 +23,7 @@ import {
   withDeadline,
 } from "@longshore/runtime";
 import type { Lease } from "kubernetes-types/coordination/v1.js";
+import { createEventRecorder, type EventRecorder, involvedObject } from "../events/event-recorder.ts";
 import { isAlreadyExists, isConflict, type KubeClient } from "../kube-client.ts";
 import type { KubeEnv } from "../kube-env.ts";
 import type { Stored } from "../kube-objects.ts";
@@ -55,6 +56,8 @@ export interface LeaderElectionOptions {
   readonly releaseOnStop?: boolean;
   /** Labels of the Lease, where it is made or taken over. */
   readonly labels?: Readonly<Record<string, string>>;
+  /** Whether who leads, and who has ended, is recorded as events of the Lease, as client-go does; default false. */
+  readonly recordEvents?: boolean;
   /**
    * The work of the leader; ends when the signal aborts. It writes through `kube`, which refuses writes once the
    * lease may have lapsed; `term` says when that is, for fencing writes to other systems than the API server.
@@ -92,6 +95,9 @@ export function startLeaderElection(env: KubeEnv, options: LeaderElectionOptions
 /** Jitter of an attempt as a share of the period, to avoid synchronized retries. */
 const JITTER = 0.2;
 
+/** How long events of the election may take when the candidate stops, in milliseconds: nobody waits for them for long. */
+const eventsFlushMs = 1000;
+
 /** Only a renewal of our own can come in between, and there is at most one. */
 const releaseAttemptsMax = 3;
 
@@ -126,6 +132,7 @@ class LeaseElection implements LeaderElection {
   #observed: ObservedLease | undefined;
   /** What we last wrote, while we lead. */
   #held: Stored<Lease> | undefined;
+  readonly #events: EventRecorder | undefined;
 
   constructor(env: KubeEnv, options: LeaderElectionOptions) {
     const { name, namespace, identity, leaseDurationMs = 15_000 } = options;
@@ -140,6 +147,9 @@ class LeaseElection implements LeaderElection {
           `(${this.#renewDeadlineMs}), and that above 1.2 × retryPeriodMs (${this.#retryPeriodMs})`,
       );
     }
+    // Source and text are those of csi-lib-utils `leaderelection` and of client-go's LeaseLock.
+    if (options.recordEvents === true)
+      this.#events = createEventRecorder(env, { component: `${name}/${identity}` });
     this.#metrics = electionMetrics(env.meter, name);
     this.#metrics.leads(false);
     this.#tasks = new TaskGroup((error) => env.logger.error("leader election ended", { lease: name, error }));
@@ -159,8 +169,21 @@ class LeaseElection implements LeaderElection {
     return Math.max(0, this.#env.clock.monotonicMs() - lapsesMs);
   }
 
-  stop(): Promise<void> {
-    return this.#tasks.stop();
+  async stop(): Promise<void> {
+    await this.#tasks.stop();
+    const events = this.#events;
+    if (events === undefined) return;
+    await withDeadline(this.#env.clock, eventsFlushMs, new AbortController().signal, (signal) =>
+      events.flush(signal),
+    ).catch(() => {}); // An event may be lost.
+    await events.stop();
+  }
+
+  /** Says on the Lease what this candidate did; never waits and never fails. */
+  #record(lease: Stored<Lease> | undefined, what: "became leader" | "stopped leading"): void {
+    if (lease === undefined) return;
+    const text = `${this.#candidate.identity} ${what}`;
+    this.#events?.event(involvedObject(resources.leases, lease), "Normal", "LeaderElection", text);
   }
 
   async #compete(signal: AbortSignal): Promise<void> {
@@ -196,6 +219,8 @@ class LeaseElection implements LeaderElection {
     this.#leading = true;
     this.#metrics.leads(true);
     leadUntil(acquiredMs);
+    const lease = this.#held;
+    this.#record(lease, "became leader");
     logger.info("became leader", { lease: this.#options.name, identity: this.#candidate.identity });
     const work = this.#runLead(term, {
       lease: this.#options.name,
@@ -205,6 +230,7 @@ class LeaseElection implements LeaderElection {
     await this.#renewUntil(term, leadUntil);
     this.#leading = false;
     await work;
+    this.#record(lease, "stopped leading");
     this.#renewedMs = undefined;
     this.#metrics.leads(false);
     expiry?.cancel();

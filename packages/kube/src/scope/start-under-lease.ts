@@ -33,6 +33,8 @@ export interface LeasePolicy {
   readonly releaseOnStop?: boolean;
   /** Labels of the Lease. */
   readonly labels?: Readonly<Record<string, string>>;
+  /** Whether who leads is recorded as events of the Lease (reason `LeaderElection`); default false. */
+  readonly recordEvents?: boolean;
   /** Client for the lease alone, so that renewals never queue behind work; default that of the component. */
   readonly kube?: KubeClient;
 }

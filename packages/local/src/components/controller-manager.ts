@@ -70,6 +70,7 @@ export function startControllerManager(
     name: "longshore-controller-manager",
     namespace: "kube-system",
     identity: options.identity,
+    recordEvents: true,
     ...(options.onLost === undefined ? {} : { onLost: options.onLost }),
     lead: async (signal, kube, term) => {
       const cloudFor = (caller: CloudCaller) => fencedCloud(env.cloudFor(caller), env.clock, term);

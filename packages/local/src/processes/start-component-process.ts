@@ -34,6 +34,7 @@ import { driverCallWriter } from "../layout/driver-calls.ts";
 import { controllerPlace } from "../layout/driver-command.ts";
 import { readClusterConfig, readGates } from "../layout/files.ts";
 import { controllerManagerUser, csiControllerUser } from "../layout/grant-control-plane.ts";
+import { unservedKindWarnings } from "../layout/unserved-kinds.ts";
 import { startNodeServer } from "../node-server/http-node-server.ts";
 import { controlPlane } from "../platform/embedded-platform.ts";
 import { type ProcessEnv, processEnv, processHost } from "./process-env.ts";
@@ -112,6 +113,7 @@ async function startApiServer({ env, layout, config }: ProcessContext): Promise<
     definitionPaths: [fileURLToPath(snapshotCrdsUrl)],
     nodeSocket: (nodeName) =>
       config.nodes.some(({ name }) => name === nodeName) ? layout.nodeSocket(nodeName) : undefined,
+    creationWarnings: unservedKindWarnings,
     // Its nodes mount no tokens, and no pod of it asks for one.
     serviceAccounts: false,
   });

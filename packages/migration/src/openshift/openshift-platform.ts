@@ -10,6 +10,7 @@ import type { Finding } from "../crossing/finding.ts";
 import type { GateValues, Platform } from "../crossing/platform.ts";
 import { gatesWait, waitFor } from "../crossing/waits.ts";
 import { includesGates, readNodeGates } from "../platforms/observed-gates.ts";
+import { clusterOperatorName, clusterOperators, recordedRevisions } from "./cluster-operator.ts";
 import { type FeatureGate, featureGateObjects, selectionOf, singletonName } from "./feature-gate.ts";
 import { isOperandRolledOut, isPoolDegraded, machineConfigPools, operandKinds } from "./operands.ts";
 import { renderedMigrationGates } from "./render-gates.ts";
@@ -99,11 +100,21 @@ async function laggingOperand(
 ): Promise<string | undefined> {
   // An operator renders only what differs from the release's default, which for the master gate is on.
   const wanted = Object.entries(values).filter(([gate]) => gate !== globalMigrationGate);
+  const includesAll = (has: (gate: string) => boolean) =>
+    wanted.every(([gate, value]) => has(gate) === value);
+  const clusterOperator = await kube.get(clusterOperators, { name: clusterOperatorName }, { signal });
+  const revisions = clusterOperator === undefined ? {} : recordedRevisions(clusterOperator);
   for (const kind of operandKinds) {
     const operand = await kube.get(kind.resource, ref, { signal });
-    const on = renderedMigrationGates(operand, kind);
-    const isRendered = wanted.every(([gate, value]) => on.includes(gate) === value);
-    if (operand === undefined || !isRendered || !isOperandRolledOut(operand)) return kind.resource.kind;
+    const rendered = renderedMigrationGates(operand, kind);
+    const revised = revisions[kind.component]?.gates;
+    const isRolledOut =
+      operand !== undefined &&
+      includesAll((gate) => rendered.includes(gate)) &&
+      // The latest revision may have other gates than the operand. Without the operator's record, what is observed counts.
+      (revised === undefined || includesAll((gate) => revised.includes(`${gate}=true`))) &&
+      isOperandRolledOut(operand, rendered, undefined);
+    if (!isRolledOut) return kind.resource.kind;
   }
   return undefined;
 }

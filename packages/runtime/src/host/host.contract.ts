@@ -453,6 +453,27 @@ export function hostContract(form: string, make: () => Promise<HostUnderTest>): 
         expect(await host.stat(`${dir}/other`)).toBeUndefined();
       });
 
+      test("what is written to a device is on its disk, whatever the device is bound to", async () => {
+        const backing = `${dir}/raw`;
+        await host.truncateFile(backing, 8 * megabyte);
+        const device = await host.attachLoop(backing);
+        await host.writeFileAtomic(`${dir}/bound`, "");
+        await host.bindMount(device, `${dir}/bound`);
+        const query = { blockBytes: 65_536, from: 0, max: 1000 };
+        expect((await host.diskBlocks(backing, query)).blocks).toEqual([]);
+        await host.writeDevice(`${dir}/bound`, "a".repeat(2 * 65_536 + 1));
+        await host.copyDisks([{ source: backing, target: `${dir}/before` }]);
+        expect((await host.diskBlocks(`${dir}/before`, query)).blocks).toEqual([0, 1, 2]);
+        await host.writeDevice(device, `${"a".repeat(65_536)}${"b".repeat(65_536)}a`);
+        await host.copyDisks([{ source: backing, target: `${dir}/after` }]);
+        const delta = await host.diskBlocks(`${dir}/after`, { ...query, base: `${dir}/before` });
+        expect(delta.blocks).toEqual([1]);
+        await host.unmount(`${dir}/bound`);
+        expect(await codeOf(host.writeDevice(`${dir}/bound`, ""))).toBe("ENOTBLK");
+        expect(await codeOf(host.writeDevice(`${dir}/missing`, ""))).toBe("ENOENT");
+        await host.detachLoop(backing);
+      });
+
       test("the blocks of a disk are those with data, or those that changed since a copy", async () => {
         const { device } = await disk();
         await host.truncateFile(`${dir}/blank`, 8 * megabyte);

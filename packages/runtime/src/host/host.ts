@@ -246,6 +246,11 @@ export interface Host {
    * and simulated: the blocks in which the disk's files would lie one after the other.)
    */
   diskBlocks(backingFile: string, query: DiskBlocksQuery): Promise<DiskBlocks>;
+  /**
+   * Writes text at the beginning of a block device, or of what a device is bound to, and syncs: what the user of a raw block volume does.
+   * ENOTBLK for what is no device. (Unprivileged: into the backing file. Simulated: in place of all that was there.)
+   */
+  writeDevice(device: string, text: string): Promise<void>;
   /** Makes the device refuse writes, or take them again. (Unprivileged: does nothing.) */
   setDeviceReadOnly(device: string, readOnly: boolean): Promise<void>;
   /**

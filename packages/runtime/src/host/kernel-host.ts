@@ -33,6 +33,7 @@ import { type LoopDevice, loopDevices } from "./kernel-loop-devices.ts";
 import { relabelTree } from "./kernel-selinux.ts";
 import { type MountInfo, mountsBelow, parseMountInfo } from "./mount-info.ts";
 import { chownTree } from "./node-chown-tree.ts";
+import { writeInPlace } from "./node-devices.ts";
 import * as files from "./node-files.ts";
 import { runProgram, runTool } from "./node-programs.ts";
 import { openBelow } from "./node-sub-path.ts";
@@ -307,6 +308,11 @@ class KernelHost implements Host {
   async diskBlocks(backingFile: string, query: DiskBlocksQuery): Promise<DiskBlocks> {
     const base = query.base === undefined ? {} : { base: checkedPath("diskBlocks", query.base) };
     return blocksOfFile(checkedPath("diskBlocks", backingFile), { ...query, ...base });
+  }
+
+  async writeDevice(device: string, text: string): Promise<void> {
+    const checked = checkedPath("writeDevice", device);
+    await hostStep("writeDevice", device, () => writeInPlace(checked, text, false));
   }
 
   async setDeviceReadOnly(device: string, readOnly: boolean): Promise<void> {

@@ -510,7 +510,6 @@ export class SimulatedHost implements Host {
     return this.#loopOf("readDevice", device).backing.disk.raw;
   }
 
-  /** What a pod's program does to a block volume: puts this text in place of what was there, durably. */
   async writeDevice(device: string, text: string): Promise<void> {
     if (this.#lostBefore("writeDevice", device)) return never();
     const { backing, sizeBytes } = this.#loopOf("writeDevice", device);
@@ -765,8 +764,12 @@ function never<T>(): Promise<T> {
 
 /** What is on the backing file's disk, block by block. */
 function imageOf({ disk }: FileNode, blockBytes: number): readonly string[] {
-  const { fileSystem } = disk;
-  if (fileSystem === undefined) return [];
+  const { fileSystem, raw } = disk;
+  if (fileSystem === undefined) {
+    const blocks: string[] = [];
+    for (let at = 0; at < raw.length; at += blockBytes) blocks.push(raw.slice(at, at + blockBytes));
+    return blocks;
+  }
   const entries: TreeEntry[] = [];
   const collect = (directory: DirectoryNode, below: string) => {
     for (const [entry, node] of directory.entries) {

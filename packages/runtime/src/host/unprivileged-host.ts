@@ -20,7 +20,9 @@ import {
   type TreeUsage,
 } from "./host.ts";
 import { checkedPath, isAtOrBelow } from "./host-paths.ts";
+import { blocksOfFile } from "./kernel-disk-blocks.ts";
 import { chownTree } from "./node-chown-tree.ts";
+import { writeInPlace } from "./node-devices.ts";
 import * as files from "./node-files.ts";
 import { runProgram } from "./node-programs.ts";
 import { openBelow } from "./node-sub-path.ts";
@@ -306,8 +308,26 @@ class UnprivilegedHost implements Host {
     };
     const own = await image(backingFile);
     const base = query.base === undefined ? undefined : await image(query.base);
+    // Without a file system what programs wrote to the device is in the backing file itself.
+    if (own.length === 0 && (base ?? []).length === 0) {
+      const baseFile = query.base === undefined ? {} : { base: checkedPath("diskBlocks", query.base) };
+      return blocksOfFile(checkedPath("diskBlocks", backingFile), { ...query, ...baseFile });
+    }
     const stat = await files.statFile("diskBlocks", checkedPath("diskBlocks", backingFile));
     return blocksOfImage(own, base, stat?.sizeBytes ?? 0, query);
+  }
+
+  async writeDevice(device: string, text: string): Promise<void> {
+    const checked = checkedPath("writeDevice", device);
+    await hostStep("writeDevice", device, async () => {
+      const real = await fs.realpath(checked);
+      const backing = devices.backingFileOf(real) ?? real;
+      // A device that is bound to a file is a link to its backing file (`bindMount`).
+      if (!(await devices.isAttached(backing))) throw new HostError("writeDevice", device, "ENOTBLK");
+      if ((await mounts.mountAbove(checked))?.readOnly === true)
+        throw new HostError("writeDevice", device, "EROFS");
+      await writeInPlace(backing, text, true);
+    });
   }
 
   async setDeviceReadOnly(device: string, _readOnly: boolean): Promise<void> {

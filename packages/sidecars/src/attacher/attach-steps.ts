@@ -8,6 +8,7 @@ import {
   isNotFound,
   type Next,
   type Pass,
+  patchAsSeen,
   resources,
   type Steps,
   type Stored,
@@ -75,7 +76,7 @@ function attachingActions(context: AttachContext) {
     addVolumeFinalizer: orFailed<"addVolumeFinalizer">(async ({ volume }, observed, { signal }) => {
       const body = addFinalizerPatch(volume.metadata.finalizers, rules.finalizer);
       const ref = { name: volume.metadata.name };
-      const held = await env.kube.patch(resources.persistentVolumes, ref, { type: "json", body }, { signal });
+      const held = await patchAsSeen(env.kube, resources.persistentVolumes, ref, body, { signal });
       return { observed: { ...observed, volume: held } };
     }),
     storeIntent: orFailed<"storeIntent">(async ({ nodeId }, observed, { signal }) => {

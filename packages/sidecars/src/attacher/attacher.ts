@@ -11,6 +11,7 @@ import {
 } from "@longshore/kube";
 import { type BackoffPolicy, type Component, periodically } from "@longshore/runtime";
 import { cachedAttachments, cachedCsiNodes, cachedVolumes } from "../common/caches.ts";
+import { attacherQueues, withQueueNames } from "../common/reference-queues.ts";
 import { type Serve, type SidecarContext, startAlone } from "../common/sidecar.ts";
 import type { SidecarEnv } from "../common/sidecar-env.ts";
 import { announcedNodeIds } from "./announced-node-ids.ts";
@@ -40,7 +41,7 @@ export interface AttacherOptions {
   readonly maxEntries?: number;
   /** File system of a volume that names none; default none. */
   readonly defaultFsType?: string;
-  /** `reference`: no look at the deprecated annotation of a node that has no CSINode. */
+  /** `reference`: no look at the deprecated annotation of a node that has no CSINode; queues have the reference's names. */
   readonly compat?: "reference";
 }
 
@@ -54,7 +55,14 @@ export const serveAttachments: Serve<AttacherOptions> = async (sidecar, options,
   const { driver, informers } = sidecar;
   const logger = sidecar.env.logger.child({ driver: driver.name, sidecar: "attacher" });
   const caches = attachCaches(informers);
-  const context = attachContext({ ...sidecar, env: { ...sidecar.env, logger } }, caches, options, scope);
+  const { meter: own } = sidecar.env;
+  const meter = options.compat === "reference" ? withQueueNames(own, attacherQueues) : own;
+  const context = attachContext(
+    { ...sidecar, env: { ...sidecar.env, logger, meter } },
+    caches,
+    options,
+    scope,
+  );
   const { controller } = driver.capabilities;
   const attaches = controller.has("PUBLISH_UNPUBLISH_VOLUME");
   const attachments = startAttachments(context, caches, options, attaches);

@@ -1,4 +1,5 @@
 import { interceptWrites, type KubeClient, resources } from "@longshore/kube";
+import { recordingLogger } from "@longshore/runtime";
 import { expect, it } from "vitest";
 import { startAttacher } from "../index.ts";
 import { addNode, anAttachment, anInTreeVolume, sidecarWorld } from "../testing/world.ts";
@@ -78,5 +79,45 @@ it("is not taken off another volume of the same name", async () => {
   await clock.advance(60_000);
   const other = await kube.get(resources.persistentVolumes, { name: "pv-1" }, { signal });
   expect(other?.metadata.finalizers).toContain(finalizer);
+  await attacher.stop();
+});
+
+it("a list of finalizers that others change meanwhile is no warning, and the next pass takes ours off", async () => {
+  const world = await sidecarWorld();
+  const { kube, signal } = world;
+  const pv = anInTreeVolume({ annotations: {} });
+  const body = {
+    ...pv,
+    metadata: { ...pv.metadata, finalizers: ["kubernetes.io/pv-protection", finalizer] },
+  };
+  await kube.create(resources.persistentVolumes, body, { signal });
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  let removals = 0;
+  const env = world.env();
+  const logger = recordingLogger();
+  const attacher = startAttacher({
+    ...env,
+    logger,
+    kube: slowRemovals(env.kube, released, () => removals++),
+  });
+  await world.eventually("the removal is under way", async () => removals === 1);
+  // As the volume protection does at the same moment: ours has another place in the list now.
+  const others = { metadata: { finalizers: [finalizer] } };
+  await kube.patch(
+    resources.persistentVolumes,
+    { name: "pv-1" },
+    { type: "merge", body: others },
+    { signal },
+  );
+  release();
+  await world.eventually("ours is off", async () => {
+    const volume = await kube.get(resources.persistentVolumes, { name: "pv-1" }, { signal });
+    return volume?.metadata.finalizers === undefined;
+  });
+  expect(removals).toBe(2);
+  expect(logger.lines.filter(({ level }) => level === "warn" || level === "error")).toEqual([]);
   await attacher.stop();
 });

@@ -10,6 +10,8 @@ import {
   type Actions,
   forResource,
   isNotFound,
+  type JsonPatchStep,
+  patchAsSeen,
   removeFinalizerPatch,
   resources,
   type Source,
@@ -72,7 +74,7 @@ function volumeFinalizerActions({
   return {
     settle: () => settled,
     removeVolumeFinalizer: async (_, { volume }, { key: name, signal }) => {
-      const body = [
+      const body: JsonPatchStep[] = [
         // With it the patch fails on another volume of the same name.
         { op: "test", path: "/metadata/uid", value: volume.metadata.uid },
         ...removeFinalizerPatch(volume.metadata.finalizers, rules.finalizer),
@@ -80,7 +82,7 @@ function volumeFinalizerActions({
       // Before the request: an attachment that arrives while it is under way must find the removal.
       releases.begin(volume);
       try {
-        await env.kube.patch(resources.persistentVolumes, { name }, { type: "json", body }, { signal });
+        await patchAsSeen(env.kube, resources.persistentVolumes, { name }, body, { signal });
       } catch (error) {
         releases.forget(name);
         if (!isNotFound(error)) throw error;

@@ -6,6 +6,7 @@ import {
   type DriverCapabilities,
   driverNameOf,
   instrumentedConnection,
+  measuredConnection,
   waitUntilReady,
 } from "@longshore/csi";
 import type { KubeEnv } from "@longshore/kube";
@@ -29,6 +30,19 @@ export interface Driver {
 
 /** Delays between attempts to learn about a driver that fails. */
 const learnBackoff: BackoffPolicy = { initialMs: 1000, maximumMs: 60_000 };
+
+/**
+ * The connection to a driver that has not said its name yet: its calls are counted, under the name that csi-lib-utils gives it. They
+ * are not logged: a driver that is waited for is asked again and again.
+ */
+export function unnamedConnection(env: Pick<SidecarEnv, "clock" | "meter" | "csi">): CsiConnection {
+  return measuredConnection(
+    env,
+    env.csi,
+    { driver_name: "unknown-driver" },
+    "csi_sidecar_operations_seconds",
+  );
+}
 
 /** Waits for the driver and asks who it is, again and again until it answers (docs/behaviour/sidecars.md 1). */
 export async function learnDriver(env: SidecarEnv, timeoutMs: number, signal: AbortSignal): Promise<Driver> {
@@ -58,15 +72,16 @@ function logWaiting({ clock, logger }: Pick<SidecarEnv, "clock" | "logger">): Ti
 
 async function askUntilKnown(env: SidecarEnv, options: CsiCallOptions): Promise<Driver> {
   const { signal } = options;
+  const unnamed = unnamedConnection(env);
   for (let failures = 1; ; failures++) {
     try {
-      await waitUntilReady(env, env.csi, options);
-      const name = await driverNameOf(env.csi, options);
-      const capabilities = await capabilitiesOf(env.csi, options);
+      await waitUntilReady(env, unnamed, options);
+      const name = await driverNameOf(unnamed, options);
       const inTreeName = isMigratedCSIDriverByName(name) ? getInTreeNameFromCSIName(name) : undefined;
       // As in csi-lib-utils, only drivers that in-tree volumes migrate to have the label `migrated`.
       const labels = { driver_name: name, ...(inTreeName === undefined ? {} : { migrated: "false" }) };
       const csi = instrumentedConnection(env, env.csi, labels);
+      const capabilities = await capabilitiesOf(csi, options);
       return { name, inTreeName, capabilities, csi };
     } catch (error) {
       if (signal.aborted) throw error;

@@ -18,6 +18,7 @@ import {
   TaskGroup,
 } from "@longshore/runtime";
 import { type HealthAnswer, healthy, unhealthy } from "../common/health-answer.ts";
+import { unnamedConnection } from "../common/sidecar-env.ts";
 
 /** The seams of the liveness probe. */
 export interface LivenessProbeEnv extends RuntimeEnv {
@@ -77,10 +78,11 @@ async function answerOf(csi: CsiConnection, options: CsiCallOptions): Promise<He
 }
 
 async function learnName(env: LivenessProbeEnv, options: CsiCallOptions): Promise<string> {
+  const unnamed = unnamedConnection(env);
   for (let failures = 1; ; failures++) {
     try {
       // Not ready is no reason to wait: reporting so is what the probe is for.
-      return await driverNameOf(env.csi, options);
+      return await driverNameOf(unnamed, options);
     } catch (error) {
       if (options.signal.aborted) throw error;
       const retryInMs = backoffMs(retry, failures, env.random);

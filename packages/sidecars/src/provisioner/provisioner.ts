@@ -16,6 +16,7 @@ import {
   cachedNodes,
   cachedVolumes,
 } from "../common/caches.ts";
+import { provisionerQueues, withQueueNames } from "../common/reference-queues.ts";
 import { type Serve, type SidecarContext, startAlone } from "../common/sidecar.ts";
 import type { Driver, SidecarEnv } from "../common/sidecar-env.ts";
 import { type CapacityOptions, serveCapacity } from "./capacity/index.ts";
@@ -70,7 +71,9 @@ export function startProvisioner(env: SidecarEnv, options: ProvisionerOptions = 
 export const serveClaims: Serve<ProvisionerOptions> = async (sidecar, options, scope) => {
   const driver = options.topology === false ? withoutPlaces(sidecar.driver) : sidecar.driver;
   const logger = sidecar.env.logger.child({ driver: driver.name, sidecar: "provisioner" });
-  const env = { ...sidecar.env, logger };
+  const { meter: own } = sidecar.env;
+  const meter = options.compat === "reference" ? withQueueNames(own, provisionerQueues) : own;
+  const env = { ...sidecar.env, logger, meter };
   const { instance } = options;
   const component =
     instance === undefined ? `external-provisioner ${driver.name}` : `${driver.name}_${instance}`;

@@ -236,7 +236,9 @@ describe("the events of a claim", () => {
       {
         type: "Warning",
         reason: "ProvisioningFailed",
-        message: expect.stringMatching(/^failed to provision volume with StorageClass "gp2": .*INTERNAL/),
+        message: expect.stringMatching(
+          /^failed to provision volume with StorageClass "gp2": the driver gave no volume: CreateVolume failed with INTERNAL: [^:]*$/,
+        ),
       },
       {
         type: "Normal",

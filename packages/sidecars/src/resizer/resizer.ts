@@ -9,6 +9,7 @@ import {
 } from "@longshore/kube";
 import type { BackoffPolicy, Component } from "@longshore/runtime";
 import { cachedClaims, cachedVolumes } from "../common/caches.ts";
+import { resizerQueues, withQueueNames } from "../common/reference-queues.ts";
 import { type Serve, type SidecarContext, startAlone } from "../common/sidecar.ts";
 import type { SidecarEnv } from "../common/sidecar-env.ts";
 import { ClaimMemory } from "./claim-memory.ts";
@@ -37,6 +38,8 @@ export interface ResizerOptions {
   readonly annotateFsResize?: boolean;
   /** Volumes are modified as their VolumeAttributesClass says (gate `VolumeAttributesClass`); default true. */
   readonly volumeAttributesClass?: boolean;
+  /** `reference`: the queue has the reference's name. */
+  readonly compat?: "reference";
 }
 
 /** Starts the resizer of the driver behind `env.csi` alone; it waits for the driver in the background. */
@@ -55,7 +58,9 @@ export const serveResizes: Serve<ResizerOptions> = async (sidecar, options, scop
   const logger = sidecar.env.logger.child({ driver: driver.name, sidecar: "resizer" });
   const events = createEventRecorder(sidecar.env, { component: `external-resizer ${driver.name}` });
   scope.own(events);
-  const env = trackWrites({ ...sidecar.env, logger }, informers);
+  const { meter: own } = sidecar.env;
+  const meter = options.compat === "reference" ? withQueueNames(own, resizerQueues(driver.name)) : own;
+  const env = trackWrites({ ...sidecar.env, logger, meter }, informers);
   const serving = { ...sidecar, env, events };
   const caches = { claims: cachedClaims(informers), volumes: cachedVolumes(informers) };
   if (driver.capabilities.controller.has("MODIFY_VOLUME") && (options.volumeAttributesClass ?? true)) {

@@ -17,7 +17,7 @@ import {
   PluginCapability_VolumeExpansion_Type as VolumeExpansion,
   VolumeUsage_Unit,
 } from "@longshore/csi";
-import type { Host } from "@longshore/runtime";
+import type { SimulatedHost } from "@longshore/runtime";
 
 /** What is stored of a volume. */
 interface StoredVolume {
@@ -55,7 +55,7 @@ export class FakeState {
 
 /** Options of {@link fakeDriver}. */
 export interface FakeDriverOptions {
-  readonly host: Host;
+  readonly host: SimulatedHost;
   readonly state: FakeState;
   /** Seconds since 1970, for snapshots. */
   readonly seconds: () => bigint;
@@ -141,6 +141,8 @@ export function fakeDriver(options: FakeDriverOptions): CsiServices {
     return state.volumes.get(volumeId) ?? fail("NOT_FOUND", `volume ${volumeId} does not exist`);
   };
   const pathOf = (volumeId: string) => `${dir}/${volumeId}`;
+  /** What backs the device of a volume for block access. */
+  const diskOf = (volumeId: string) => `${dir}/${volumeId}.disk`;
   const absolute = (path: string, field: string) => {
     need(path, field);
     if (!path.startsWith("/")) fail("INVALID_ARGUMENT", `${field} is not absolute`);
@@ -169,7 +171,10 @@ export function fakeDriver(options: FakeDriverOptions): CsiServices {
       if (key !== "iops") fail("INVALID_ARGUMENT", `mutable parameter ${key} is not known`);
     }
   };
-  const dataOf = (volumeId: string) => host.readFile(`${pathOf(volumeId)}/${dataFile}`);
+  const dataOf = async (volumeId: string) => {
+    const device = await host.findLoop(diskOf(volumeId));
+    return device === undefined ? host.readFile(`${pathOf(volumeId)}/${dataFile}`) : host.readDevice(device);
+  };
 
   async function sourceData(
     request: CreateVolumeRequest,
@@ -242,6 +247,8 @@ export function fakeDriver(options: FakeDriverOptions): CsiServices {
         if (volume === undefined) return {};
         if (volume.nodes.size > 0) fail("FAILED_PRECONDITION", "the volume is published");
         state.volumes.delete(volumeId);
+        await host.detachLoop(diskOf(volumeId));
+        await host.removeFile(diskOf(volumeId));
         await host.removeTree(pathOf(volumeId));
         return {};
       }),
@@ -520,8 +527,11 @@ export function fakeDriver(options: FakeDriverOptions): CsiServices {
         if (mode === Mode.SINGLE_NODE_SINGLE_WRITER && volume.published.size > 0) {
           fail("FAILED_PRECONDITION", "published elsewhere on this node");
         }
-        if (access === "block") await host.writeFileAtomic(request.targetPath, "");
-        else {
+        if (access === "block") {
+          await host.truncateFile(diskOf(volume.id), Number(volume.sizeBytes));
+          await host.writeFileAtomic(request.targetPath, "");
+          await host.bindMount(await host.attachLoop(diskOf(volume.id)), request.targetPath);
+        } else {
           await host.makeDirectory(request.targetPath);
           await host.bindMount(pathOf(volume.id), request.targetPath, { readOnly: request.readonly });
         }

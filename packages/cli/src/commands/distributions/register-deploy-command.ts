@@ -108,14 +108,14 @@ export function registerDeployCommand(program: Command): void {
 
 function addCommonFlags(command: Command): Command {
   return command
-    .option("--namespace <name>", "where it runs", "longshore-system")
+    .option("--namespace <namespace>", "where it runs", "longshore-system")
     .option("--no-create-namespace", "the namespace is there already")
     .option("--image <image>", "Longshore's image")
     .option("--replicas <n>", "one of them leads", "2")
     .option("--kubernetes-version <version>", "the oldest Kubernetes that must take the objects, e.g. 1.20")
     .option("--crds", "with the CustomResourceDefinitions that it needs, for a cluster that lacks them")
     .addOption(
-      new Option("-o, --output <format>", "objects for kubectl apply, or a chart for Helm")
+      new Option("-o, --output <form>", "objects for kubectl apply, or a chart for Helm")
         .choices(["yaml", "helm"])
         .default("yaml"),
     )

@@ -52,5 +52,6 @@ export function resizerOptions(
     volumeAttributesClass: values["feature-gates"].VolumeAttributesClass,
     annotateFsResize: values["feature-gates"].AnnotateFsResize,
     backoff: retryBackoff(common),
+    ...(common.compat === "reference" ? { compat: "reference" as const } : {}),
   };
 }

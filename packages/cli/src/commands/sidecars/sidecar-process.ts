@@ -285,6 +285,7 @@ export function leasePolicy(
     renewDeadlineMs,
     retryPeriodMs,
     releaseOnStop,
+    recordEvents: true,
     kube: access.leases,
     ...(Object.keys(labels).length === 0 ? {} : { labels }),
   };

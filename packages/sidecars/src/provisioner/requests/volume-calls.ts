@@ -1,5 +1,5 @@
 /** The calls to the driver that make and remove a volume, and the secrets that go with them (docs/behaviour/sidecars.md 2.3). */
-import { CsiCallError, type Volume } from "@longshore/csi";
+import type { Volume } from "@longshore/csi";
 import type { KubeClient, SecretReference } from "@longshore/kube";
 import { SecretMissingError, secretValues } from "../../common/secret-values.ts";
 import type { Driver } from "../../common/sidecar-env.ts";
@@ -59,8 +59,8 @@ export async function askForVolume(
     if (volume !== undefined && volume.volumeId !== "") return volume;
   } catch (cause) {
     const state = stateAfterCreateError(cause, prepared.mayReschedule);
-    const message = cause instanceof CsiCallError ? `CreateVolume: ${cause.code}` : "CreateVolume failed";
-    throw new ProvisionError(state, message, { cause });
+    // The cause names call and code.
+    throw new ProvisionError(state, "the driver gave no volume", { cause });
   }
   // Not final: there may be a volume, which without its id can be neither stored nor deleted.
   throw new ProvisionError("Background", "driver bug: CreateVolume returned no volume id");

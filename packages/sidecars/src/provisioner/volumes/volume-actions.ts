@@ -6,6 +6,7 @@ import {
   isNotFound,
   type JsonPatchStep,
   type PersistentVolume,
+  patchAsSeen,
   removeFinalizerPatch,
   resources,
   type Stored,
@@ -115,7 +116,7 @@ async function patch(
   signal: AbortSignal,
 ): Promise<void> {
   try {
-    await env.kube.patch(resources.persistentVolumes, { name }, { type: "json", body }, { signal });
+    await patchAsSeen(env.kube, resources.persistentVolumes, { name }, body, { signal });
   } catch (error) {
     if (!isNotFound(error)) throw error;
   }
