@@ -329,6 +329,41 @@ describe("versions of worker pools (migration-controllers.md A7, the warning)", 
     expect(response.allowed, JSON.stringify(response)).toBe(allowed);
   });
 
+  it.each<[string, Given, Given | undefined, boolean]>([
+    ["below the version, another", { version: "1.17.9", workers: [pool("1.16.2")] }, undefined, false],
+    ["below the version, none of its own", { version: "1.17.9", workers: [{ name: "p" }] }, undefined, true],
+    [
+      "the control plane goes on and the pool stays",
+      { workers: [pool("1.17.9")] },
+      { version: "1.17.9", workers: [pool("1.17.9")] },
+      false,
+    ],
+    ["both have reached the version", { workers: [pool("1.18.1")] }, undefined, true],
+    [
+      "above the version, with a pool at it",
+      { version: "1.19.2", workers: [pool("1.18.1")] },
+      undefined,
+      true,
+    ],
+    [
+      "above the version, with a pool below it",
+      { version: "1.19.2", workers: [pool("1.17.9")] },
+      undefined,
+      false,
+    ],
+    ["stored so already", { workers: [pool("1.17.9")] }, { workers: [pool("1.17.9")] }, true],
+    ["another provider's", { version: "1.17.9", type: "gcp", workers: [pool("1.16.2")] }, undefined, true],
+    ["a pool of no version", { workers: [pool("newest")] }, undefined, false],
+  ])("a Shoot in the garden: %s", async (_, given, before, allowed) => {
+    const shootOf = (one: Given) => aCluster(one).spec?.shoot as object;
+    const old = before === undefined ? null : shootOf(before);
+    const response = await review("/validate-workers", "Shoot", shootOf(given), old);
+    expect(response.allowed, JSON.stringify(response)).toBe(allowed);
+    if (!allowed && response.status.code === 422) {
+      expect(response.status.message).toContain("spec.provider.workers[0].kubernetes.version: pool p has");
+    }
+  });
+
   it("the refusal names the field and the remedy", async () => {
     const { status } = await validate({ version: "1.17.9", workers: [{ name: "q" }, pool("1.16.2")] });
     expect(status).toEqual({

@@ -17,7 +17,7 @@ import {
 } from "./control-plane.ts";
 import { shootStateOf } from "./migration-phase.ts";
 import type { Provider } from "./providers.ts";
-import { refusalOfWorkers } from "./worker-versions.ts";
+import { refusalOfCluster, refusalOfShoot } from "./worker-versions.ts";
 
 /** What the webhook is started with. */
 export interface WebhookOptions {
@@ -64,11 +64,16 @@ async function mutate(
   return { allowed: true, patch };
 }
 
+type RawShoot = { readonly spec?: { readonly provider?: { readonly type?: unknown } } } | null | undefined;
+
 function validate({ provider, csiMigrationVersion }: WebhookOptions, request: AdmissionRequest): Verdict {
-  const cluster = request.object as Cluster;
-  const shoot = cluster.spec?.shoot as { spec?: { provider?: { type?: unknown } } } | null | undefined;
+  const { object, oldObject } = request;
+  const isShoot = request.kind === "Shoot";
+  const shoot = (isShoot ? object : (object as Cluster).spec?.shoot) as RawShoot;
   if (shoot?.spec?.provider?.type !== provider.type) return untouched;
-  const message = refusalOfWorkers(cluster, request.oldObject as Cluster | undefined, csiMigrationVersion);
+  const message = isShoot
+    ? refusalOfShoot(object, oldObject, csiMigrationVersion)
+    : refusalOfCluster(object as Cluster, oldObject as Cluster | undefined, csiMigrationVersion);
   return message === undefined ? untouched : refused(422, message);
 }
 

@@ -4,6 +4,7 @@
  */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
+import { loadAllYaml } from "@kubernetes/client-node";
 import { createAuthority, issueCertificate, type KeyPair, readDefinitions } from "@longshore/apiserver";
 import { type HttpKubeClient, type KubeObject, resources } from "@longshore/kube";
 import {
@@ -16,7 +17,6 @@ import {
   annotationKeyNeedsComplete as needsComplete,
 } from "@longshore/migration/gardener";
 import type { Component } from "@longshore/runtime";
-import { loadAll } from "js-yaml";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   type ControlPlane,
@@ -107,7 +107,9 @@ async function applyManifest(authority: string): Promise<void> {
     "CA_BUNDLE",
     Buffer.from(authority).toString("base64"),
   );
-  for (const object of loadAll(text) as (KubeObject & { webhooks?: { clientConfig: ClientConfig }[] })[]) {
+  for (const object of loadAllYaml(text) as (KubeObject & {
+    webhooks?: { clientConfig: ClientConfig }[];
+  })[]) {
     for (const { clientConfig } of object.webhooks ?? []) {
       const path = clientConfig.service?.path;
       delete clientConfig.service;

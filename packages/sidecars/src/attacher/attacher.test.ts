@@ -16,10 +16,10 @@ import {
   resources,
 } from "@longshore/kube";
 import { recordingMeter } from "@longshore/runtime";
-import { laggingClient } from "@longshore/testing/kube";
+import { Life, laggingClient } from "@longshore/testing/kube";
 import { describe, expect, it } from "vitest";
 import { startAttacher } from "../index.ts";
-import { Life, mortal } from "../testing/crashing.ts";
+import { mortal } from "../testing/crashing.ts";
 import { addNode, anAttachment, anInTreeVolume, sidecarWorld, type World } from "../testing/world.ts";
 
 const driver = "ebs.csi.aws.com";

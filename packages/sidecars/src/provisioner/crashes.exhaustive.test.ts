@@ -4,9 +4,10 @@ import { readDefinitions } from "@longshore/apiserver";
 import { type PersistentVolumeClaim, resources } from "@longshore/kube";
 import type { Component } from "@longshore/runtime";
 import { snapshotCrdsUrl, snapshotResources } from "@longshore/storage";
+import { Life } from "@longshore/testing/kube";
 import { FakeProvisioning } from "@longshore/testing/sidecars";
 import { describe, expect, it } from "vitest";
-import { Life, mortal } from "../testing/crashing.ts";
+import { mortal } from "../testing/crashing.ts";
 import { aClaim, addNode, aStorageClass, sidecarWorld, type World } from "../testing/world.ts";
 import { type ProvisionerOptions, startProvisioner } from "./provisioner.ts";
 

@@ -1,6 +1,7 @@
 import { type PersistentVolumeClaim, resources, type Stored } from "@longshore/kube";
+import { Life } from "@longshore/testing/kube";
 import { describe, expect, it } from "vitest";
-import { Life, mortal } from "../testing/crashing.ts";
+import { mortal } from "../testing/crashing.ts";
 import { aClaim, addNode, aStorageClass, sidecarWorld, type World } from "../testing/world.ts";
 import { startProvisioner } from "./provisioner.ts";
 

@@ -1,7 +1,8 @@
 import { interceptWrites, resources } from "@longshore/kube";
 import { nodeExpansionNotRequiredAnnotation, storageResizerAnnotation } from "@longshore/storage";
+import { Life } from "@longshore/testing/kube";
 import { describe, expect, it } from "vitest";
-import { Life, mortal } from "../testing/crashing.ts";
+import { mortal } from "../testing/crashing.ts";
 import {
   addBoundClaim,
   ask,

@@ -1,7 +1,8 @@
 import { resources } from "@longshore/kube";
 import { modifySecretNameAnnotation, modifySecretNamespaceAnnotation } from "@longshore/storage";
+import { Life } from "@longshore/testing/kube";
 import { describe, expect, it } from "vitest";
-import { Life, mortal } from "../testing/crashing.ts";
+import { mortal } from "../testing/crashing.ts";
 import {
   addBoundClaim,
   ask,

@@ -1,10 +1,11 @@
 /** A crash at every point between the calls of the snapshot controller and the snapshotter. */
 import { isNotFound, type KubeClient, resources } from "@longshore/kube";
 import { snapshotResources } from "@longshore/storage";
+import { Life } from "@longshore/testing/kube";
 import { describe, expect, it } from "vitest";
 import type { SidecarEnv } from "../common/sidecar-env.ts";
 import { startSnapshotter } from "../index.ts";
-import { Life, mortal } from "../testing/crashing.ts";
+import { mortal } from "../testing/crashing.ts";
 import { addBoundClaim, aSnapshot, aSnapshotClass, snapshotWorld } from "../testing/snapshot-world.ts";
 import { startSnapshotController } from "./index.ts";
 

@@ -2,9 +2,10 @@
 import { resources } from "@longshore/kube";
 import { recordingMeter } from "@longshore/runtime";
 import { snapshotResources } from "@longshore/storage";
+import { Life } from "@longshore/testing/kube";
 import { describe, expect, it } from "vitest";
 import { startSnapshotter } from "../index.ts";
-import { Life, mortal } from "../testing/crashing.ts";
+import { mortal } from "../testing/crashing.ts";
 import {
   addBoundClaim,
   aGroupClass,
