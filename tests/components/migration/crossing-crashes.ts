@@ -9,7 +9,7 @@ import {
   underCrossingLease,
 } from "@longshore/migration";
 import type { Host } from "@longshore/runtime";
-import { Life } from "../../../packages/sidecars/src/testing/crashing.ts";
+import { Life } from "@longshore/testing/kube";
 import { type CrossingWorld, crossingWorld } from "./crossing-world.ts";
 
 const subject = crossingSubject("aws-ebs");
