@@ -30,7 +30,7 @@ test.each([
   ["an unknown verb", ["clutser"], "Did you mean cluster?"],
   ["an unknown verb below one", ["cluster", "stauts"], "Did you mean status?"],
   ["an unknown option", ["cluster", "up", "--prot", "1"], "Did you mean --port?"],
-  ["a missing option", ["migrate"], "required option '--plugin <name>'"],
+  ["a missing option", ["migrate"], "--plugin: which plugin?"],
   ["a missing argument", ["cluster", "node", "restart"], "missing required argument 'node'"],
   ["an argument too many", ["dashboard", "here"], "too many arguments"],
   ["an unknown plugin", ["migrate", "--plugin", "ebs"], "choose one of aws-ebs, gce-pd"],
