@@ -7,9 +7,10 @@
  *  - Nothing in it is ever removed: a pod's own directory is removed only when it is empty and not a mount point.
  *  - The group of the files changes with the first pod only; it is in use from then on.
  */
-import { type Host, invariant, type Logger } from "@longshore/runtime";
+import { type Host, invariant } from "@longshore/runtime";
 import { mountOptionsOf } from "../../framework/mount-options.ts";
 import { UncertainProgressError } from "../../framework/node-error-kind.ts";
+import { setVolumeOwnership } from "../../framework/set-volume-ownership.ts";
 import { statAtEnd } from "../../framework/stat-at-end.ts";
 import { escapeQualifiedName, kubeletPaths, type VolumeHost } from "../../framework/volume-host.ts";
 import type {
@@ -38,7 +39,7 @@ const pluginName = "kubernetes.io/local-volume";
 
 interface Node {
   readonly host: Host;
-  readonly logger: Logger;
+  readonly volumeHost: VolumeHost;
   readonly rootDir: string;
   readonly nodeName: string;
 }
@@ -49,7 +50,7 @@ export function localVolumePlugin(): BlockVolumePlugin & GlobalMountsVolumePlugi
   const node = (): Node => {
     invariant(initialised?.kubelet !== undefined, `${pluginName} mounts only on a node's host`);
     const { host, rootDir, nodeName } = initialised.kubelet;
-    return { host, rootDir, nodeName, logger: initialised.logger };
+    return { host, rootDir, nodeName, volumeHost: initialised };
   };
   const directoryOf = (podUID: string, volumeName: string) =>
     kubeletPaths.podVolumeDir(node().rootDir, podUID, pluginName, volumeName);
@@ -141,7 +142,7 @@ async function setUpForPod(
   target: string,
   { fsGroup, fsGroupChangePolicy }: MounterArgs,
 ): Promise<void> {
-  const { host, rootDir, logger } = node;
+  const { host, rootDir, volumeHost } = node;
   const path = pathOf(spec);
   const volumeName = specName(spec);
   const kind = await requireKind(node, spec, "directory", "blockDevice");
@@ -158,14 +159,14 @@ async function setUpForPod(
   }
   if (fsGroup === undefined || spec.readOnly) return;
   if (others.length > 0) {
-    logger.warn("the group of a local volume stays as its first pod has set it", {
+    volumeHost.logger.warn("the group of a local volume stays as its first pod has set it", {
       persistentVolume: volumeName,
       fsGroup,
     });
     return;
   }
   const onlyOnRootMismatch = fsGroupChangePolicy === "OnRootMismatch";
-  await host.chownTree(target, fsGroup, { onlyOnRootMismatch }).catch((cause: unknown) => {
+  await setVolumeOwnership(volumeHost, target, fsGroup, { onlyOnRootMismatch }).catch((cause: unknown) => {
     throw new UncertainProgressError(`the files of ${path} could not be given to the pod's fsGroup`, {
       cause,
     });
