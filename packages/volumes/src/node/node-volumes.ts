@@ -192,6 +192,7 @@ class RunningNodeVolumes implements NodeVolumes {
         sources: this.#sources,
         tokens: this.#tokens,
         csiDrivers: this.#csiDrivers,
+        events: this.#events,
       }),
       this.#options.plugins,
       this.#options.prober,
@@ -357,7 +358,9 @@ function volumeHostOf(
     sources,
     tokens,
     csiDrivers,
+    events,
   }: {
+    readonly events: Pick<EventRecorder, "event">;
     readonly sources: PodSources;
     readonly tokens: PodTokens;
     readonly csiDrivers: Pick<Informer<CSIDriver>, "get">;
@@ -375,6 +378,7 @@ function volumeHostOf(
       host: env.host,
       sources,
       tokens,
+      events,
       setKubeletError: (reason) => agent.setKubeletError(reason),
     },
   };

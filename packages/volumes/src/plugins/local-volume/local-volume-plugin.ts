@@ -7,6 +7,7 @@
  *  - Nothing in it is ever removed: a pod's own directory is removed only when it is empty and not a mount point.
  *  - The group of the files changes with the first pod only; it is in use from then on.
  */
+import { involvedObject, type Pod, resources } from "@longshore/kube";
 import { type Host, invariant } from "@longshore/runtime";
 import { mountOptionsOf } from "../../framework/mount-options.ts";
 import { UncertainProgressError } from "../../framework/node-error-kind.ts";
@@ -83,7 +84,7 @@ export function localVolumePlugin(): BlockVolumePlugin & GlobalMountsVolumePlugi
         getPath: () => target,
         readOnly: spec.readOnly,
         supportsSELinux: true,
-        setUp: (args) => setUpForPod(node(), spec, target, args),
+        setUp: (args) => setUpForPod(node(), { spec, pod, target }, args),
       };
     },
     async newUnmounter(volumeName, podUID) {
@@ -136,10 +137,15 @@ function deviceMounter(node: Node): DeviceMounter {
   };
 }
 
+interface PodMount {
+  readonly spec: VolumeSpec;
+  readonly pod: Pod;
+  readonly target: string;
+}
+
 async function setUpForPod(
   node: Node,
-  spec: VolumeSpec,
-  target: string,
+  { spec, pod, target }: PodMount,
   { fsGroup, fsGroupChangePolicy }: MounterArgs,
 ): Promise<void> {
   const { host, rootDir, volumeHost } = node;
@@ -159,10 +165,11 @@ async function setUpForPod(
   }
   if (fsGroup === undefined || spec.readOnly) return;
   if (others.length > 0) {
-    volumeHost.logger.warn("the group of a local volume stays as its first pod has set it", {
-      persistentVolume: volumeName,
-      fsGroup,
-    });
+    const gid = (await host.stat(target))?.gid;
+    if (gid === fsGroup) return;
+    const message = `The requested fsGroup is ${fsGroup}, but the volume ${volumeName} has GID ${gid}. The volume may not be shareable.`;
+    const subject = involvedObject(resources.pods, pod);
+    volumeHost.kubelet?.events?.event(subject, "Warning", "AlreadyMountedVolume", message);
     return;
   }
   const onlyOnRootMismatch = fsGroupChangePolicy === "OnRootMismatch";
