@@ -45,7 +45,7 @@ import { PathsInForce } from "./migration/paths-in-force.ts";
 import { csiRegistrationHandler } from "./registration/csi-registration-handler.ts";
 import { startPluginRegistration } from "./registration/plugin-registration.ts";
 import { NodePodSources } from "./sources/node-pod-sources.ts";
-import { VolumeStatsCollector } from "./stats/volume-stats.ts";
+import { type MeasuredPodVolume, VolumeStatsCollector } from "./stats/volume-stats.ts";
 import type { PodVolumeStats } from "./stats/volume-stats-summary.ts";
 import { createServiceAccountTokens, type ServiceAccountTokens } from "./tokens/service-account-tokens.ts";
 import { type SubPathUse, subPathError } from "./volume-manager/sub-paths.ts";
@@ -75,6 +75,8 @@ export interface NodeVolumesOptions {
   readonly prober?: DynamicPluginProber;
   /** Called (never re-entrantly) when `status()` may have changed, so that the shell can post it at once. */
   readonly onStatusChanged?: () => void;
+  /** Called when a volume was measured, about once in a minute, for each pod that has it. */
+  readonly onVolumeMeasured?: (volume: MeasuredPodVolume) => void;
 }
 
 /** A volume that a container can be started with. */
@@ -214,7 +216,8 @@ class RunningNodeVolumes implements NodeVolumes {
     );
     this.#running = manager;
     const volumeUse = (uniqueName: string) => manager.volumeUse(uniqueName);
-    const stats = new VolumeStatsCollector({ ...env, events: this.#events, volumeUse });
+    const onMeasured = this.#options.onVolumeMeasured;
+    const stats = new VolumeStatsCollector({ ...env, events: this.#events, volumeUse, onMeasured });
     this.#stats = stats;
     this.#parts.push(stats);
     manager.onVolumeChange(({ uniqueName }) => {
