@@ -100,6 +100,7 @@ export type {
 export { hasAttachLimits } from "./framework/volume-plugin.ts";
 export type { VolumeSpec } from "./framework/volume-spec.ts";
 export {
+  type MeasuredPodVolume,
   type MountedVolume,
   MountTimeoutError,
   migrationPendingCondition,

@@ -55,6 +55,21 @@ const started = (start: object): Partial<NodePod> => ({
   pass: { mount: { mounted }, start: { ...start, run: first } as unknown as StartOfContainer },
 });
 
+describe("a pod that has more in an emptyDir than it may", () => {
+  const excess = "too much";
+  it("is ended, then reported as evicted, and stays as it is", () => {
+    const pod = reported(running);
+    expect(decide(observedOf(pod, running, { excess }))).toEqual({ step: "terminate", pod, graceMs: 1000 });
+    const failed = { phase: "Failed", reason: "Evicted", message: excess };
+    expect(decide(observedOf(pod, ended(137), { excess, pass: { isTerminated: true } }))).toMatchObject({
+      step: "reportStatus",
+      status: failed,
+    });
+    const after = { ...pod, status: { ...pod.status, ...failed } };
+    expect(decide(observedOf(after, ended(137), { excess }))).toEqual({ step: "settle" });
+  });
+});
+
 describe("a pod that is wanted", () => {
   const never = { spec: { restartPolicy: "Never" } };
   const table: readonly [

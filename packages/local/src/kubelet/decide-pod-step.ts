@@ -3,6 +3,7 @@
  *
  *     wanted:   waitForVolumes ──► startContainer ──► runPostStart ──► reportStarted ──► the next container … checkAgain
  *     deleting: terminate ──► reportStatus ──► checkVolumes ──► deletePod
+ *     evicted:  terminate ──► reportStatus
  *     shutdown: terminate ──► reportStatus, or that alone for a pod that has just come (docs/behaviour/node-agent.md 14)
  *
  * Which container is next is planned in `container-plan.ts`.
@@ -32,6 +33,8 @@ export interface NodePod extends PodContainers {
   readonly pass: PodPass;
   /** Undefined: the node does not shut down. */
   readonly shutdown?: PodShutdown | undefined;
+  /** Which volume of the pod holds more than it may; undefined: none. */
+  readonly excess?: string | undefined;
 }
 
 /** What the shutdown of the node means to its pods. */
@@ -125,6 +128,9 @@ export function decidePodStep(observed: PodObservation): PodStep {
   if (observed.shutdown !== undefined && isNew(observed)) return decideRejection(observed);
   const shutdownMs = shutdownGraceMs(observed);
   if (shutdownMs !== undefined) return decideEnd(observed, shutdownMs, shutdownFailure);
+  if (observed.excess !== undefined) {
+    return decideEnd(observed, evictionGraceMs, { reason: "Evicted", message: observed.excess });
+  }
   return isOverdue(observed)
     ? decideEnd(observed, specGraceMs(observed.pod), overdueFailure)
     : decideRun(observed);
@@ -156,6 +162,9 @@ function isOverdue({ pod, now }: NodePod): boolean {
   if (activeDeadlineSeconds === undefined || startTime === undefined) return false;
   return now.getTime() - Date.parse(startTime) >= 1000 * activeDeadlineSeconds;
 }
+
+/** What a pod that is evicted at once still has. Source: upstream pkg/kubelet/eviction, immediateEvictionGracePeriodSeconds. */
+const evictionGraceMs = 1_000;
 
 const overdueFailure: Failure = {
   reason: "DeadlineExceeded",

@@ -21,6 +21,7 @@ import type { ProbeNetwork } from "../containers/probe-network.ts";
 import type { NodeServices } from "../node-server/node-request.ts";
 import { statsSummary } from "../node-server/stats-summary.ts";
 import { type ShutdownPeriods, shutdownMessage } from "./decide-node-shutdown-step.ts";
+import { EmptyDirLimits } from "./empty-dir-limits.ts";
 import type { NodeIdentity } from "./node-object.ts";
 import { startNodePods } from "./node-pods.ts";
 import { startNodeReporter } from "./node-reporter.ts";
@@ -68,6 +69,9 @@ export function startKubelet(env: KubeletEnv, options: KubeletOptions): Componen
   const events = createEventRecorder(env, { component: "kubelet", host: nodeName });
   const pods = startNodePods(env, nodeName);
   let onStatusChanged = () => {};
+  let onExcess = (_podUID: string) => {};
+  const emptyDirs = new EmptyDirLimits(events, (podUID) => onExcess(podUID));
+  pods.onChange({ deleted: ({ metadata }) => emptyDirs.forget(metadata.uid) });
   const volumes = startNodeVolumes(env, {
     nodeName,
     rootDir,
@@ -76,9 +80,11 @@ export function startKubelet(env: KubeletEnv, options: KubeletOptions): Componen
     plugins,
     ...(prober === undefined ? {} : { prober }),
     onStatusChanged: () => onStatusChanged(),
+    onVolumeMeasured: (volume) => emptyDirs.measured(volume),
   });
   const shutdown = new NodeShutdown(env.clock);
-  const worker = startPodWorker(env, { volumes, events, pods, shutdown, logDir });
+  const worker = startPodWorker(env, { volumes, events, pods, shutdown, emptyDirs, logDir });
+  onExcess = (podUID) => worker.wake(podUID);
   const reporter = startNodeReporter(env, { identity, volumes: untilShutdown(volumes, shutdown) });
   onStatusChanged = () => {
     reporter.wake();

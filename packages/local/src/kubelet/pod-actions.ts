@@ -23,6 +23,7 @@ import { containerConfigOf } from "./container-config.ts";
 import { environmentFrom, readEnvironmentSources } from "./container-environment.ts";
 import { specGraceMs } from "./container-plan.ts";
 import type { NodePod, PodObservation, PodPass, PodStep } from "./decide-pod-step.ts";
+import type { EmptyDirLimits } from "./empty-dir-limits.ts";
 import { isWanted, podByUID } from "./node-pods.ts";
 import type { NodeShutdown } from "./node-shutdown.ts";
 import { PodSpecError } from "./pod-spec-error.ts";
@@ -43,6 +44,7 @@ export interface PodParts {
   readonly events: EventRecorder;
   readonly pods: Informer<Pod>;
   readonly shutdown: Pick<NodeShutdown, "forPods">;
+  readonly emptyDirs: Pick<EmptyDirLimits, "of">;
   readonly logDir: string;
 }
 
@@ -174,7 +176,7 @@ async function startContainer(
 
 /** The containers as they are now, and the pod, which may have changed: what follows is decided on them. */
 async function readState(
-  { runtime, pods, clock, probes, shutdown }: PodParts,
+  { runtime, pods, clock, probes, shutdown, emptyDirs }: PodParts,
   observed: PodObservation,
   signal: AbortSignal,
 ): Promise<Next<PodObservation>> {
@@ -185,9 +187,8 @@ async function readState(
   if (pod === undefined) return observeAgain;
   const { start: _, ...pass } = observed.pass;
   const verdicts = probes.verdicts(uid);
-  return {
-    observed: { pod, containers, verdicts, now: clock.now(), shutdown: shutdown.forPods(), pass },
-  };
+  const asked = { shutdown: shutdown.forPods(), excess: emptyDirs.of(uid) };
+  return { observed: { pod, containers, verdicts, now: clock.now(), ...asked, pass } };
 }
 
 /** Ends what runs of the pod, looks how it has ended, and forgets it. */

@@ -35,6 +35,29 @@ describe("volumes of pods on the local cluster", () => {
     }));
 });
 
+describe("an emptyDir with a sizeLimit", () => {
+  it("that holds more has its pod evicted, saying so; one that holds as much has not (pod-volumes.md 2.3)", () =>
+    onPodVolumesCluster(async ({ clock, cluster, host, createPod, runs, until, warnings }) => {
+      const volumes = [{ name: "scratch", emptyDir: { sizeLimit: "1Ki" } }];
+      const atLimit = await createPod("small", { volumes });
+      await host.writeFileAtomic(`${(await runs("small"))("/scratch")}/f`, "x".repeat(1024));
+      const pod = await createPod("large", { volumes });
+      const path = (await runs("large"))("/scratch");
+      await host.writeFileAtomic(`${path}/f`, "x".repeat(1025));
+      const statusOf = async (name: string) =>
+        (await cluster.kube.get(resources.pods, { namespace, name }, { signal }))?.status;
+      await until("evicted", async () => (await statusOf("large"))?.phase === "Failed");
+      const message = 'Usage of EmptyDir volume "scratch" exceeds the limit "1Ki".';
+      expect(await statusOf("large")).toMatchObject({ reason: "Evicted", message });
+      expect((await statusOf("large"))?.containerStatuses?.[0]?.state?.terminated).toBeDefined();
+      await until("said", async () => (await warnings("large")).includes(message));
+      await until("emptied", async () => (await host.stat(path)) === undefined);
+      await clock.sleep(180_000, signal);
+      expect((await statusOf("small"))?.phase).toBe("Running");
+      expect(atLimit.metadata.uid).not.toBe(pod.metadata.uid);
+    }));
+});
+
 describe("sub-paths (docs/behaviour/pod-volumes.md 9)", () => {
   const scratch = { name: "scratch", emptyDir: {} };
   const mount = (subPath: string, mountPath = "/part") => ({ name: "scratch", mountPath, subPath });

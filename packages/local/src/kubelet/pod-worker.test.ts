@@ -73,7 +73,7 @@ class TestNode {
     const network = noProbeNetwork;
     const worker = startPodWorker(
       { ...env, kube, runtime, network },
-      { volumes, events, pods, shutdown: this.shutdown, logDir: "/logs" },
+      { volumes, events, pods, shutdown: this.shutdown, emptyDirs: { of: () => undefined }, logDir: "/logs" },
     );
     components.push(events, pods, worker);
   }

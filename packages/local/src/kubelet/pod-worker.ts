@@ -22,6 +22,7 @@ import type { NodeVolumes } from "@longshore/volumes";
 import type { PodRuntime } from "../containers/pod-runtime.ts";
 import type { ProbeNetwork } from "../containers/probe-network.ts";
 import { decidePodStep, type PodObservation } from "./decide-pod-step.ts";
+import type { EmptyDirLimits } from "./empty-dir-limits.ts";
 import { deletingPods, isWanted, podByUID } from "./node-pods.ts";
 import type { NodeShutdown } from "./node-shutdown.ts";
 import { type PodParts, podActions } from "./pod-actions.ts";
@@ -44,6 +45,8 @@ export interface PodWorkerOptions {
   readonly pods: Informer<Pod>;
   /** How far the shutdown of the node has come. */
   readonly shutdown: Pick<NodeShutdown, "forPods">;
+  /** Which pods have more in an emptyDir than they may. */
+  readonly emptyDirs: Pick<EmptyDirLimits, "of">;
   /** Where containers' output goes. */
   readonly logDir: string;
 }
@@ -52,6 +55,8 @@ export interface PodWorkerOptions {
 export interface PodWorker extends Component {
   /** Looks again at the pods whose deletion waits for their volumes. */
   wakeDeleting(): void;
+  /** Looks again at the pod. */
+  wake(podUID: string): void;
   /** Looks again at all pods, and ends their waits for volumes: the node shuts down. */
   wakeAll(): void;
 }
@@ -76,6 +81,7 @@ export function startPodWorker(env: PodWorkerEnv, options: PodWorkerOptions): Po
     wakeDeleting() {
       for (const podUID of deletingPods(pods)) controller.wake(podUID);
     },
+    wake: (podUID) => controller.wake(podUID),
     wakeAll() {
       for (const { metadata } of pods.list()) {
         waits.interrupt(metadata.uid);
@@ -127,7 +133,7 @@ function podsOfNode(pods: Informer<Pod>, volumes: Pick<NodeVolumes, "setPods">, 
 }
 
 async function observePod(
-  { clock, runtime, pods, probes, shutdown }: PodParts,
+  { clock, runtime, pods, probes, shutdown, emptyDirs }: PodParts,
   podUID: string,
   signal: AbortSignal,
 ): Promise<PodObservation> {
@@ -137,5 +143,6 @@ async function observePod(
   const pod = podByUID(pods, podUID);
   if (pod === undefined) return { pod };
   const verdicts = probes.verdicts(podUID);
-  return { pod, containers, verdicts, now: clock.now(), shutdown: shutdown.forPods(), pass: {} };
+  const asked = { shutdown: shutdown.forPods(), excess: emptyDirs.of(podUID) };
+  return { pod, containers, verdicts, now: clock.now(), ...asked, pass: {} };
 }

@@ -16,6 +16,8 @@ export interface FileStat {
   readonly kind: FileKind;
   /** Permission bits, e.g. 0o700. */
   readonly mode: number;
+  /** Number of the group that owns it. */
+  readonly gid: number;
   /** Size in bytes (a file's, or a block device's capacity). */
   readonly sizeBytes: number;
   /** Identity of the file within the host; changes when the file is created again. */

@@ -37,6 +37,7 @@ export async function statFile(operation: string, path: string): Promise<FileSta
       return {
         kind: kindOf(stat),
         mode: Number(stat.mode & 0o7777n),
+        gid: Number(stat.gid),
         sizeBytes: Number(stat.size),
         inode: `${stat.dev}:${stat.ino}`,
         // A tool may set a file's time back after it has written; a directory that is only moved keeps its version.

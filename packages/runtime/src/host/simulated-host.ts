@@ -121,7 +121,8 @@ export class SimulatedHost implements Host {
     if (place === undefined) return undefined;
     const { kind, mode, inode } = place.node;
     const version = "version" in place.node ? `${place.node.version}` : "0";
-    return { kind, mode, inode, version, sizeBytes: this.#sizeOf(place) };
+    const gid = "gid" in place.node ? place.node.gid : 0;
+    return { kind, mode, gid, inode, version, sizeBytes: this.#sizeOf(place) };
   }
 
   async readFile(path: string): Promise<string | undefined> {

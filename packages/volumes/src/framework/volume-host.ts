@@ -1,5 +1,12 @@
 /** What a volume plugin is given of its surroundings. Source: docs/behaviour/volume-plugins.md 3. */
-import type { CSIDriver, CSINode, KubeClient, Stored, VolumeAttachment } from "@longshore/kube";
+import type {
+  CSIDriver,
+  CSINode,
+  EventRecorder,
+  KubeClient,
+  Stored,
+  VolumeAttachment,
+} from "@longshore/kube";
 import type { Host, RuntimeEnv } from "@longshore/runtime";
 import type { PodSources } from "./pod-sources.ts";
 import type { PodTokens } from "./pod-tokens.ts";
@@ -27,6 +34,8 @@ export interface KubeletVolumeHost {
   readonly sources?: PodSources;
   /** Left out: drivers that ask for tokens are not served. */
   readonly tokens?: PodTokens;
+  /** Where plugins say what a user is to know of a pod's volume; left out: nowhere. */
+  readonly events?: Pick<EventRecorder, "event">;
   /** Blocks NodeReady with this reason while not undefined. */
   setKubeletError(reason: string | undefined): void;
 }

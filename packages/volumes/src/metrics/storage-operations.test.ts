@@ -24,7 +24,13 @@ function measured() {
       status,
       migrated: "true",
     });
-  return { run, seconds, stop };
+  const labels = { volume_plugin: "example.com/disk", operation_name: "volume_provision" };
+  const counts = () => [
+    meter.value("storage_operation_status_count", { ...labels, status: "success" }),
+    meter.value("storage_operation_status_count", { ...labels, status: "fail-unknown" }),
+    meter.value("storage_operation_errors_total", labels),
+  ];
+  return { run, seconds, counts, stop };
 }
 
 const fails = () => {
@@ -36,6 +42,13 @@ it("an operation is measured in seconds, by how it ends", async () => {
   await run(() => {});
   await expect(run(fails)).rejects.toThrow("no room");
   expect([seconds("success"), seconds("fail-unknown")]).toEqual([[2], [2]]);
+});
+
+it("operations are counted by how they end, and errors by themselves, as in 1.20", async () => {
+  const { run, counts } = measured();
+  for (let n = 0; n < 2; n++) await run(() => {});
+  await expect(run(fails)).rejects.toThrow("no room");
+  expect(counts()).toEqual([2, 1, 1]);
 });
 
 it("an operation that ends because its controller stops is no failure", async () => {

@@ -31,7 +31,7 @@ interface MeasuredVolume {
 /** How an operation ended. */
 export type OperationStatus = "success" | "fail-unknown";
 
-/** Measures operations in `storage_operation_duration_seconds`. */
+/** Measures operations in `storage_operation_duration_seconds`, and counts them in the metrics that 1.20 has beside it. */
 export interface StorageOperations {
   /** One that began at `startedAtMs` (monotonic, in milliseconds) has ended. */
   ended(
@@ -56,13 +56,21 @@ export function storageOperations({ clock, meter }: Pick<RuntimeEnv, "clock" | "
     labels: ["volume_plugin", "operation_name", "status", "migrated"],
     buckets: operationBuckets,
   });
-  const ended: StorageOperations["ended"] = (operation, { plugin, isMigrated }, startedAtMs, status) =>
-    seconds.observe((clock.monotonicMs() - startedAtMs) / 1000, {
-      volume_plugin: plugin,
-      operation_name: operation,
-      status,
-      migrated: String(isMigrated),
-    });
+  const endings = meter.counter("storage_operation_status_count", {
+    help: "Storage operation return statuses count",
+    labels: ["volume_plugin", "operation_name", "status"],
+  });
+  const errors = meter.counter("storage_operation_errors_total", {
+    help: "Storage operation errors",
+    labels: ["volume_plugin", "operation_name"],
+  });
+  const ended: StorageOperations["ended"] = (operation, { plugin, isMigrated }, startedAtMs, status) => {
+    const labels = { volume_plugin: plugin, operation_name: operation };
+    const migrated = String(isMigrated);
+    seconds.observe((clock.monotonicMs() - startedAtMs) / 1000, { ...labels, status, migrated });
+    endings.add(1, { ...labels, status });
+    if (status !== "success") errors.add(1, labels);
+  };
   return {
     ended,
     async measure(operation, volume, signal, work) {

@@ -1,6 +1,7 @@
 /** Whose the files of a volume are. Source: docs/behaviour/csi-plugin.md 9.6, 9.8; docs/behaviour/volume-plugins.md 6. */
 import { NodeServiceCapability_RPC_Type as Capability } from "@longshore/csi";
 import { type CSIDriver, type PodSpec, resources } from "@longshore/kube";
+import { recordingLogger } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
 import { driverName, NodeWorld } from "./testing/node-world.ts";
 import { type TestDriverOptions, testDriver } from "./testing/test-driver.ts";
@@ -76,6 +77,28 @@ describe.each([
     expect(walks).toEqual(["7 changed", "7 same"]);
     expect(mode).toBe(0o600);
   });
+});
+
+it.each([
+  [31_000, 1],
+  [29_000, 0],
+])("a change of %i ms is in the log %i times (volume-plugins.md 6)", async (changeMs, count) => {
+  const logger = recordingLogger();
+  const world = await NodeWorld.create({ logger });
+  const chown = world.host.chownTree.bind(world.host);
+  world.host.chownTree = async (path, gid, options) => {
+    await world.clock.sleep(changeMs, world.signal);
+    await chown(path, gid, options);
+  };
+  const agent = world.start();
+  await world.volume("vol-1");
+  await world.attachInTree("vol-1");
+  const pod = await world.pod("p", ["vol-1"], { securityContext: { fsGroup: 7 } });
+  await world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
+  await world.clock.advance(60_000);
+  const said = logger.lines.filter(({ message }) => message.includes("still being given"));
+  expect(said).toHaveLength(count);
+  await agent.stop();
 });
 
 describe("a driver's policy", () => {

@@ -45,7 +45,7 @@ import { PathsInForce } from "./migration/paths-in-force.ts";
 import { csiRegistrationHandler } from "./registration/csi-registration-handler.ts";
 import { startPluginRegistration } from "./registration/plugin-registration.ts";
 import { NodePodSources } from "./sources/node-pod-sources.ts";
-import { VolumeStatsCollector } from "./stats/volume-stats.ts";
+import { type MeasuredPodVolume, VolumeStatsCollector } from "./stats/volume-stats.ts";
 import type { PodVolumeStats } from "./stats/volume-stats-summary.ts";
 import { createServiceAccountTokens, type ServiceAccountTokens } from "./tokens/service-account-tokens.ts";
 import { type SubPathUse, subPathError } from "./volume-manager/sub-paths.ts";
@@ -75,6 +75,8 @@ export interface NodeVolumesOptions {
   readonly prober?: DynamicPluginProber;
   /** Called (never re-entrantly) when `status()` may have changed, so that the shell can post it at once. */
   readonly onStatusChanged?: () => void;
+  /** Called when a volume was measured, about once in a minute, for each pod that has it. */
+  readonly onVolumeMeasured?: (volume: MeasuredPodVolume) => void;
 }
 
 /** A volume that a container can be started with. */
@@ -192,6 +194,7 @@ class RunningNodeVolumes implements NodeVolumes {
         sources: this.#sources,
         tokens: this.#tokens,
         csiDrivers: this.#csiDrivers,
+        events: this.#events,
       }),
       this.#options.plugins,
       this.#options.prober,
@@ -213,7 +216,8 @@ class RunningNodeVolumes implements NodeVolumes {
     );
     this.#running = manager;
     const volumeUse = (uniqueName: string) => manager.volumeUse(uniqueName);
-    const stats = new VolumeStatsCollector({ ...env, events: this.#events, volumeUse });
+    const onMeasured = this.#options.onVolumeMeasured;
+    const stats = new VolumeStatsCollector({ ...env, events: this.#events, volumeUse, onMeasured });
     this.#stats = stats;
     this.#parts.push(stats);
     manager.onVolumeChange(({ uniqueName }) => {
@@ -357,7 +361,9 @@ function volumeHostOf(
     sources,
     tokens,
     csiDrivers,
+    events,
   }: {
+    readonly events: Pick<EventRecorder, "event">;
     readonly sources: PodSources;
     readonly tokens: PodTokens;
     readonly csiDrivers: Pick<Informer<CSIDriver>, "get">;
@@ -375,6 +381,7 @@ function volumeHostOf(
       host: env.host,
       sources,
       tokens,
+      events,
       setKubeletError: (reason) => agent.setKubeletError(reason),
     },
   };

@@ -685,6 +685,15 @@ describe("local PersistentVolumes (docs/behaviour/pod-volumes.md 8)", () => {
         await world.until("mounted", () => agent.volumes.mountedVolumes(made.metadata.uid).size === 1);
       }
       expect(chowned).toEqual([change]);
+      await world.until("said on the second", async () => {
+        const { items } = await world.kube.list(resources.events, world);
+        return items.some(
+          ({ reason, involvedObject: { name }, message }) =>
+            [reason, name].join() === "AlreadyMountedVolume,q" &&
+            message ===
+              "The requested fsGroup is 2000, but the volume pv-l has GID 1000. The volume may not be shareable.",
+        );
+      });
       await agent.stop();
     },
   );

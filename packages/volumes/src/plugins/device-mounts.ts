@@ -9,6 +9,8 @@
 import { dirname, resolve } from "node:path/posix";
 import { type Host, HostError, type Mount } from "@longshore/runtime";
 import { FilesystemMismatchError, UncertainProgressError } from "../framework/node-error-kind.ts";
+import { setVolumeOwnership } from "../framework/set-volume-ownership.ts";
+import type { VolumeHost } from "../framework/volume-host.ts";
 import type { MounterArgs } from "../framework/volume-plugin.ts";
 import { formatOrCheck } from "./format-or-check.ts";
 import { InTreeVolumeError } from "./in-tree-volume-error.ts";
@@ -111,7 +113,7 @@ async function topMount(host: Host, path: string): Promise<Mount | undefined> {
 
 /** Gives the files of a mounted volume to the group that the pod wants. */
 export async function giveToGroup(
-  host: Host,
+  volumeHost: VolumeHost,
   path: string,
   volumeName: string,
   { fsGroup, fsGroupChangePolicy }: MounterArgs,
@@ -119,7 +121,7 @@ export async function giveToGroup(
   if (fsGroup === undefined) return;
   try {
     const onlyOnRootMismatch = fsGroupChangePolicy === "OnRootMismatch";
-    await host.chownTree(path, fsGroup, { onlyOnRootMismatch });
+    await setVolumeOwnership(volumeHost, path, fsGroup, { onlyOnRootMismatch });
   } catch (cause) {
     // It is mounted already: it has to be unmounted before it is forgotten.
     throw new UncertainProgressError(

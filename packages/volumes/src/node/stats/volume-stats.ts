@@ -13,7 +13,9 @@ import {
   involvedObject,
   type Next,
   type Pass,
+  type Pod,
   resources,
+  type Stored,
   settled,
   startController,
 } from "@longshore/kube";
@@ -48,6 +50,17 @@ export interface VolumeStatsEnv extends RuntimeEnv {
   readonly events: Pick<EventRecorder, "event">;
   /** Who has the volume; undefined: no pod. */
   readonly volumeUse: (uniqueName: string) => VolumeUse | undefined;
+  /** Called for each pod that has a volume which was measured. */
+  readonly onMeasured?: ((volume: MeasuredPodVolume) => void) | undefined;
+}
+
+/** What was measured of a volume, for one pod that has it. */
+export interface MeasuredPodVolume {
+  readonly pod: Stored<Pod>;
+  /** By the pod's spec. */
+  readonly name: string;
+  /** Undefined where nothing says so. */
+  readonly usedBytes: number | undefined;
 }
 
 /** What is kept of a volume. */
@@ -181,6 +194,10 @@ export class VolumeStatsCollector implements Component {
     if (claim !== undefined) this.#metrics.set(claim, measured.stats);
     this.#emitCondition(use, before.measured?.stats.condition, measured.stats.condition);
     this.#kept.set(uniqueName, { ...before, measured, claim });
+    for (const { pod, outerNames } of use.users) {
+      const usedBytes = measured.stats.bytes?.used;
+      for (const name of outerNames) this.#env.onMeasured?.({ pod, name, usedBytes });
+    }
     return { requeueAfterMs: Math.max(0, before.nextMs - this.#env.clock.monotonicMs()) };
   }
 

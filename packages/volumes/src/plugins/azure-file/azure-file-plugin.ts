@@ -101,7 +101,7 @@ function podMounter(volumeHost: VolumeHost, cloud: () => DiskCloud, spec: Volume
         const directory = await remoteDirectory(volumeHost, cloud(), spec, pod, signal);
         await bindForPod(host, directory, path, { volumeName, readOnly });
       }
-      if (!readOnly) await giveToGroup(host, path, volumeName, args);
+      if (!readOnly) await giveToGroup(volumeHost, path, volumeName, args);
     },
   };
 }

@@ -10,6 +10,7 @@
 import type { Pod } from "@longshore/kube";
 import { attachmentName } from "@longshore/storage";
 import { UncertainProgressError } from "../../framework/node-error-kind.ts";
+import { setVolumeOwnership } from "../../framework/set-volume-ownership.ts";
 import { escapeQualifiedName, kubeletPaths } from "../../framework/volume-host.ts";
 import type { Mounter, MounterArgs, Unmounter } from "../../framework/volume-plugin.ts";
 import { specName, type VolumeSpec } from "../../framework/volume-spec.ts";
@@ -206,7 +207,7 @@ async function applyFsGroup(
   if (isMounted === true) return;
   const onlyOnRootMismatch = fsGroupChangePolicy === "OnRootMismatch";
   try {
-    await context.kubelet.host.chownTree(path, fsGroup, { onlyOnRootMismatch });
+    await setVolumeOwnership(context.volumeHost, path, fsGroup, { onlyOnRootMismatch });
   } catch (cause) {
     // The volume is published already: it has to be torn down before it is forgotten.
     throw new UncertainProgressError(

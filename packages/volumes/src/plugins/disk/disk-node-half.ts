@@ -149,7 +149,7 @@ export function podMounter(node: DiskNode, spec: VolumeSpec, pod: Pod): Mounter 
     supportsSELinux: true,
     async setUp(args) {
       await bindForPod(host, globalMountPath(rootDir, disks, source.volumeName), path, source);
-      if (!source.readOnly) await giveToGroup(host, path, source.volumeName, args);
+      if (!source.readOnly) await giveToGroup(node.host, path, source.volumeName, args);
     },
   };
 }

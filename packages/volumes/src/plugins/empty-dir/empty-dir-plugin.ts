@@ -4,6 +4,7 @@
  * Invariant: what a pod has written stays until the pod is gone, through restarts of its containers and of the node agent.
  */
 import { parseQuantity, type Volume } from "@longshore/kube";
+import { setVolumeOwnership } from "../../framework/set-volume-ownership.ts";
 import type { VolumePlugin } from "../../framework/volume-plugin.ts";
 import {
   makeVolumeDirectory,
@@ -35,7 +36,7 @@ export function emptyDirPlugin(): VolumePlugin {
       }
       await makeVolumeDirectory(env, path, directoryMode);
       if (medium === "Memory") await putVolumeInMemory(env, path, volume);
-      if (fsGroup !== undefined) await env.kubelet.host.chownTree(path, fsGroup);
+      if (fsGroup !== undefined) await setVolumeOwnership(env.volumeHost, path, fsGroup);
     },
   });
 }

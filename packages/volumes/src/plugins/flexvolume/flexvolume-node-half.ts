@@ -11,6 +11,7 @@ import type { Pod } from "@longshore/kube";
 import { errorChain, type Host, invariant } from "@longshore/runtime";
 import { UncertainProgressError } from "../../framework/node-error-kind.ts";
 import type { PluginNodeHalf } from "../../framework/plugin-node-half.ts";
+import { setVolumeOwnership } from "../../framework/set-volume-ownership.ts";
 import { type KubeletVolumeHost, kubeletPaths, type VolumeHost } from "../../framework/volume-host.ts";
 import type {
   DeviceMounter,
@@ -198,13 +199,13 @@ async function mountForPod(
 
 /** A group that the files do not take is no reason to keep the pod from its volume: drivers differ in that. */
 async function giveToGroup(
-  { capabilities, kubelet, volumeHost }: NodeEnv,
+  { capabilities, volumeHost }: NodeEnv,
   path: string,
   readOnly: boolean,
   { fsGroup }: MounterArgs,
 ): Promise<void> {
   if (!capabilities.fsGroup || readOnly || fsGroup === undefined) return;
-  await kubelet.host.chownTree(path, fsGroup).catch((error: unknown) => {
+  await setVolumeOwnership(volumeHost, path, fsGroup).catch((error: unknown) => {
     volumeHost.logger.warn("the files of a Flexvolume were not given to the pod's fsGroup", {
       path,
       error: errorChain(error),

@@ -7,9 +7,11 @@
  *  - Nothing in it is ever removed: a pod's own directory is removed only when it is empty and not a mount point.
  *  - The group of the files changes with the first pod only; it is in use from then on.
  */
-import { type Host, invariant, type Logger } from "@longshore/runtime";
+import { involvedObject, type Pod, resources } from "@longshore/kube";
+import { type Host, invariant } from "@longshore/runtime";
 import { mountOptionsOf } from "../../framework/mount-options.ts";
 import { UncertainProgressError } from "../../framework/node-error-kind.ts";
+import { setVolumeOwnership } from "../../framework/set-volume-ownership.ts";
 import { statAtEnd } from "../../framework/stat-at-end.ts";
 import { escapeQualifiedName, kubeletPaths, type VolumeHost } from "../../framework/volume-host.ts";
 import type {
@@ -38,7 +40,7 @@ const pluginName = "kubernetes.io/local-volume";
 
 interface Node {
   readonly host: Host;
-  readonly logger: Logger;
+  readonly volumeHost: VolumeHost;
   readonly rootDir: string;
   readonly nodeName: string;
 }
@@ -49,7 +51,7 @@ export function localVolumePlugin(): BlockVolumePlugin & GlobalMountsVolumePlugi
   const node = (): Node => {
     invariant(initialised?.kubelet !== undefined, `${pluginName} mounts only on a node's host`);
     const { host, rootDir, nodeName } = initialised.kubelet;
-    return { host, rootDir, nodeName, logger: initialised.logger };
+    return { host, rootDir, nodeName, volumeHost: initialised };
   };
   const directoryOf = (podUID: string, volumeName: string) =>
     kubeletPaths.podVolumeDir(node().rootDir, podUID, pluginName, volumeName);
@@ -82,7 +84,7 @@ export function localVolumePlugin(): BlockVolumePlugin & GlobalMountsVolumePlugi
         getPath: () => target,
         readOnly: spec.readOnly,
         supportsSELinux: true,
-        setUp: (args) => setUpForPod(node(), spec, target, args),
+        setUp: (args) => setUpForPod(node(), { spec, pod, target }, args),
       };
     },
     async newUnmounter(volumeName, podUID) {
@@ -135,13 +137,18 @@ function deviceMounter(node: Node): DeviceMounter {
   };
 }
 
+interface PodMount {
+  readonly spec: VolumeSpec;
+  readonly pod: Pod;
+  readonly target: string;
+}
+
 async function setUpForPod(
   node: Node,
-  spec: VolumeSpec,
-  target: string,
+  { spec, pod, target }: PodMount,
   { fsGroup, fsGroupChangePolicy }: MounterArgs,
 ): Promise<void> {
-  const { host, rootDir, logger } = node;
+  const { host, rootDir, volumeHost } = node;
   const path = pathOf(spec);
   const volumeName = specName(spec);
   const kind = await requireKind(node, spec, "directory", "blockDevice");
@@ -158,14 +165,15 @@ async function setUpForPod(
   }
   if (fsGroup === undefined || spec.readOnly) return;
   if (others.length > 0) {
-    logger.warn("the group of a local volume stays as its first pod has set it", {
-      persistentVolume: volumeName,
-      fsGroup,
-    });
+    const gid = (await host.stat(target))?.gid;
+    if (gid === fsGroup) return;
+    const message = `The requested fsGroup is ${fsGroup}, but the volume ${volumeName} has GID ${gid}. The volume may not be shareable.`;
+    const subject = involvedObject(resources.pods, pod);
+    volumeHost.kubelet?.events?.event(subject, "Warning", "AlreadyMountedVolume", message);
     return;
   }
   const onlyOnRootMismatch = fsGroupChangePolicy === "OnRootMismatch";
-  await host.chownTree(target, fsGroup, { onlyOnRootMismatch }).catch((cause: unknown) => {
+  await setVolumeOwnership(volumeHost, target, fsGroup, { onlyOnRootMismatch }).catch((cause: unknown) => {
     throw new UncertainProgressError(`the files of ${path} could not be given to the pod's fsGroup`, {
       cause,
     });

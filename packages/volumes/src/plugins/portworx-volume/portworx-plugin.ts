@@ -96,9 +96,8 @@ function podMounter(node: PortworxNode, spec: VolumeSpec, podUID: string): Mount
     getPath: () => path,
     readOnly: source.readOnly,
     async setUp(args, signal) {
-      const { host } = kubeletOf(node);
       await node.locks.run(source.volumeName, () => setUp(node, source, volume, signal));
-      if (!source.readOnly) await giveToGroup(host, path, source.volumeName, args);
+      if (!source.readOnly) await giveToGroup(node.host, path, source.volumeName, args);
     },
   };
 }
