@@ -51,7 +51,7 @@ export class SidecarReplica {
   static async start(
     identity: string,
     directory: string,
-    surroundings: Omit<Surroundings, "sidecar">,
+    surroundings: Omit<Surroundings, "sidecar" | "socket"> & Partial<Pick<Surroundings, "socket">>,
     argv: readonly string[],
     uses: { readonly kube?: boolean; readonly driver?: boolean; readonly lease?: boolean } = {},
   ): Promise<SidecarReplica> {
@@ -75,7 +75,7 @@ export class SidecarReplica {
       request.pipe(upstream);
     });
     const line = createSocketServer((socket) => {
-      const upstream = connect(surroundings.socket);
+      const upstream = connect(surroundings.socket ?? "");
       replica.#sockets.add(socket);
       for (const [from, to] of [
         [socket, upstream],
