@@ -144,7 +144,7 @@ const definition = {
   metadata: { name: "boxes.example.com" },
   spec: {
     group: "example.com",
-    names: { kind: "Box", plural: "boxes" },
+    names: { kind: "Box", plural: "boxes", categories: ["all", "storage"], shortNames: ["bx"] },
     scope: "Cluster",
     versions: [{ name: "v1", served: true, storage: true, schema: { openAPIV3Schema: { type: "object" } } }],
   },
@@ -574,6 +574,25 @@ describe("creating and replacing", () => {
     await expectSame("DELETE", `${path}/there`);
   });
 
+  test("a Service without the version it builds on", async () => {
+    const service = {
+      apiVersion: "v1",
+      kind: "Service",
+      metadata: { name: "put" },
+      spec: { ports: [{ port: 1 }] },
+    };
+    const path = `${inDefault}/services`;
+    await both("POST", path, service);
+    const { ours, reference } = await both("PUT", `${path}/put${dry}`, service);
+    const seen = (answer: unknown) => {
+      const { status, causes = [] } = answer as { status: number; causes?: string[] };
+      // No address is assigned here, so none can be unset.
+      return { status, causes: causes.filter((cause) => !cause.startsWith("spec.clusterIPs")) };
+    };
+    expect(seen(ours)).toEqual(seen(reference));
+    await both("DELETE", `${path}/put`);
+  });
+
   test("a definition, and what it defines", async () => {
     const path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     const { name } = definition.metadata;
@@ -592,6 +611,13 @@ describe("creating and replacing", () => {
     expect((unversioned.ours as { status: number }).status).toBe(
       (unversioned.reference as { status: number }).status,
     );
+    const discovered = (await both("GET", "/apis/example.com/v1")) as Record<
+      string,
+      { body: { resources: object[] } }
+    >;
+    const resources = (of: string) =>
+      discovered[of]?.body.resources.map((resource) => ({ ...resource, storageVersionHash: undefined }));
+    expect(resources("ours")).toEqual(resources("reference"));
     const box = { apiVersion: "example.com/v1", kind: "Box", metadata: { name: "a", finalizers: ["a"] } };
     await expectSame("POST", `/apis/example.com/v1/boxes${dry}`, box);
   });

@@ -360,6 +360,10 @@ function checkPreconditions(request: KindRequest, old: Stored, given: KubeObject
     throw conflict(groupResource(of), old.metadata.name, why);
   }
   if (resourceVersion === "" || resourceVersion === "0") {
+    if (of.updateNeedsVersion === "validated") {
+      const problem = invalidValue("metadata.resourceVersion", "", "must be specified for an update");
+      throw invalid(of.group, of.kind, old.metadata.name, [problem]);
+    }
     if (of.updateNeedsVersion !== true) return;
     throw apiError(
       422,
