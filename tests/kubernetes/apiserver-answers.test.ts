@@ -5,6 +5,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type BothServers, startBothServers } from "./support/both-servers.ts";
+import { eventually } from "./support/index.ts";
 import { run } from "./support/processes.ts";
 
 let servers: BothServers;
@@ -361,6 +362,107 @@ test("CertificateSigningRequests: asking, deciding and signing", async () => {
   await expectSame("PUT", `${path}/a/status`, object({}, { certificate: "aGk=", conditions: [transition] }));
   await expectSame("GET", `${path}/a`);
   await expectSame("DELETE", `${path}/a`);
+});
+
+test("CertificateSigningRequests of users, and who decides about them", async () => {
+  const path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+  const rbac = "/apis/rbac.authorization.k8s.io/v1";
+  const csr = async (subject: string) => {
+    const made = await run("openssl", [
+      ..."req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout /dev/null -subj".split(
+        " ",
+      ),
+      subject,
+    ]);
+    return Buffer.from(made).toString("base64");
+  };
+  const plain = await csr("/CN=jane");
+  const object = (name: string, spec: object = {}, status?: object) => ({
+    apiVersion: "certificates.k8s.io/v1",
+    kind: "CertificateSigningRequest",
+    metadata: { name },
+    spec: { request: plain, signerName: "example.com/signer", usages: ["client auth"], ...spec },
+    ...(status === undefined ? {} : { status }),
+  });
+  const grant = async (user: string, rules: object[]) => {
+    const role = {
+      apiVersion: "rbac.authorization.k8s.io/v1",
+      kind: "ClusterRole",
+      metadata: { name: user },
+      rules,
+    };
+    await both("POST", `${rbac}/clusterroles`, role);
+    await both("POST", `${rbac}/clusterrolebindings`, {
+      apiVersion: "rbac.authorization.k8s.io/v1",
+      kind: "ClusterRoleBinding",
+      metadata: { name: user },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: user },
+      subjects: [{ apiGroup: "rbac.authorization.k8s.io", kind: "User", name: user }],
+    });
+  };
+  const apiGroups = ["certificates.k8s.io"];
+  const onRequests = (verbs: string[], ...resources: string[]) => ({ apiGroups, resources, verbs });
+  const onSigner = (verb: string, name: string) => ({
+    apiGroups,
+    resources: ["signers"],
+    resourceNames: [name],
+    verbs: [verb],
+  });
+  const all = onRequests(["create", "get", "update"], "certificatesigningrequests");
+  const parts = onRequests(
+    ["update"],
+    "certificatesigningrequests/approval",
+    "certificatesigningrequests/status",
+  );
+  await grant("asker", [all]);
+  await grant("updater", [all, parts]);
+  await grant("approver", [all, parts, onSigner("approve", "example.com/*")]);
+  await grant("signer", [all, parts, onSigner("sign", "example.com/signer")]);
+  const as = (...request: Parameters<BothServers["expectSameWordsAs"]>) =>
+    servers.expectSameWordsAs(...request);
+  await eventually("the real server to learn of the rights", async () => {
+    const review = (user: string) => ({
+      apiVersion: "authorization.k8s.io/v1",
+      kind: "SubjectAccessReview",
+      spec: {
+        user,
+        resourceAttributes: { group: apiGroups[0], resource: "certificatesigningrequests", verb: "get" },
+      },
+    });
+    const { reference } = await both(
+      "POST",
+      "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+      review("signer"),
+    );
+    return (reference as { body: { status: { allowed: boolean } } }).body.status.allowed;
+  });
+  await as("nobody", "POST", path, object("n"));
+  await as("asker", "POST", path, object("c", { username: "someone", groups: ["system:masters"] }));
+  const { ours, reference } = await both("GET", `${path}/c`);
+  expect(ours).toEqual(reference);
+  const approved = (status = "True") => ({ conditions: [{ type: "Approved", status, reason: "R" }] });
+  for (const user of ["asker", "updater", "signer", "approver"]) {
+    await as(user, "PUT", `${path}/c/approval`, object("c", {}, approved()));
+  }
+  const made = await run("openssl", [
+    ..."req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout /dev/null -subj /CN=jane".split(
+      " ",
+    ),
+  ]);
+  const certificate = Buffer.from(made).toString("base64");
+  for (const user of ["asker", "updater", "approver", "signer"]) {
+    await as(user, "PUT", `${path}/c/status`, object("c", {}, { certificate, ...approved() }));
+  }
+  const masters = await csr("/O=system:masters/CN=jane");
+  const client = "kubernetes.io/kube-apiserver-client";
+  await as("asker", "POST", path, object("m", { signerName: client, request: masters }));
+  await as("asker", "POST", path, object("m2", { signerName: "example.com/signer", request: masters }));
+  await as(
+    "asker",
+    "POST",
+    path,
+    object("m3", { signerName: client, request: await csr("/O=devs/CN=jane") }),
+  );
 });
 
 test.each([
