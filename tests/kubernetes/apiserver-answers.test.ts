@@ -5,6 +5,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type BothServers, startBothServers } from "./support/both-servers.ts";
+import { eventually } from "./support/index.ts";
 import { run } from "./support/processes.ts";
 
 let servers: BothServers;
@@ -144,7 +145,7 @@ const definition = {
   metadata: { name: "boxes.example.com" },
   spec: {
     group: "example.com",
-    names: { kind: "Box", plural: "boxes" },
+    names: { kind: "Box", plural: "boxes", categories: ["all", "storage"], shortNames: ["bx"] },
     scope: "Cluster",
     versions: [{ name: "v1", served: true, storage: true, schema: { openAPIV3Schema: { type: "object" } } }],
   },
@@ -363,6 +364,107 @@ test("CertificateSigningRequests: asking, deciding and signing", async () => {
   await expectSame("DELETE", `${path}/a`);
 });
 
+test("CertificateSigningRequests of users, and who decides about them", async () => {
+  const path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+  const rbac = "/apis/rbac.authorization.k8s.io/v1";
+  const csr = async (subject: string) => {
+    const made = await run("openssl", [
+      ..."req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout /dev/null -subj".split(
+        " ",
+      ),
+      subject,
+    ]);
+    return Buffer.from(made).toString("base64");
+  };
+  const plain = await csr("/CN=jane");
+  const object = (name: string, spec: object = {}, status?: object) => ({
+    apiVersion: "certificates.k8s.io/v1",
+    kind: "CertificateSigningRequest",
+    metadata: { name },
+    spec: { request: plain, signerName: "example.com/signer", usages: ["client auth"], ...spec },
+    ...(status === undefined ? {} : { status }),
+  });
+  const grant = async (user: string, rules: object[]) => {
+    const role = {
+      apiVersion: "rbac.authorization.k8s.io/v1",
+      kind: "ClusterRole",
+      metadata: { name: user },
+      rules,
+    };
+    await both("POST", `${rbac}/clusterroles`, role);
+    await both("POST", `${rbac}/clusterrolebindings`, {
+      apiVersion: "rbac.authorization.k8s.io/v1",
+      kind: "ClusterRoleBinding",
+      metadata: { name: user },
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: user },
+      subjects: [{ apiGroup: "rbac.authorization.k8s.io", kind: "User", name: user }],
+    });
+  };
+  const apiGroups = ["certificates.k8s.io"];
+  const onRequests = (verbs: string[], ...resources: string[]) => ({ apiGroups, resources, verbs });
+  const onSigner = (verb: string, name: string) => ({
+    apiGroups,
+    resources: ["signers"],
+    resourceNames: [name],
+    verbs: [verb],
+  });
+  const all = onRequests(["create", "get", "update"], "certificatesigningrequests");
+  const parts = onRequests(
+    ["update"],
+    "certificatesigningrequests/approval",
+    "certificatesigningrequests/status",
+  );
+  await grant("asker", [all]);
+  await grant("updater", [all, parts]);
+  await grant("approver", [all, parts, onSigner("approve", "example.com/*")]);
+  await grant("signer", [all, parts, onSigner("sign", "example.com/signer")]);
+  const as = (...request: Parameters<BothServers["expectSameWordsAs"]>) =>
+    servers.expectSameWordsAs(...request);
+  await eventually("the real server to learn of the rights", async () => {
+    const review = (user: string) => ({
+      apiVersion: "authorization.k8s.io/v1",
+      kind: "SubjectAccessReview",
+      spec: {
+        user,
+        resourceAttributes: { group: apiGroups[0], resource: "certificatesigningrequests", verb: "get" },
+      },
+    });
+    const { reference } = await both(
+      "POST",
+      "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+      review("signer"),
+    );
+    return (reference as { body: { status: { allowed: boolean } } }).body.status.allowed;
+  });
+  await as("nobody", "POST", path, object("n"));
+  await as("asker", "POST", path, object("c", { username: "someone", groups: ["system:masters"] }));
+  const { ours, reference } = await both("GET", `${path}/c`);
+  expect(ours).toEqual(reference);
+  const approved = (status = "True") => ({ conditions: [{ type: "Approved", status, reason: "R" }] });
+  for (const user of ["asker", "updater", "signer", "approver"]) {
+    await as(user, "PUT", `${path}/c/approval`, object("c", {}, approved()));
+  }
+  const made = await run("openssl", [
+    ..."req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout /dev/null -subj /CN=jane".split(
+      " ",
+    ),
+  ]);
+  const certificate = Buffer.from(made).toString("base64");
+  for (const user of ["asker", "updater", "approver", "signer"]) {
+    await as(user, "PUT", `${path}/c/status`, object("c", {}, { certificate, ...approved() }));
+  }
+  const masters = await csr("/O=system:masters/CN=jane");
+  const client = "kubernetes.io/kube-apiserver-client";
+  await as("asker", "POST", path, object("m", { signerName: client, request: masters }));
+  await as("asker", "POST", path, object("m2", { signerName: "example.com/signer", request: masters }));
+  await as(
+    "asker",
+    "POST",
+    path,
+    object("m3", { signerName: client, request: await csr("/O=devs/CN=jane") }),
+  );
+});
+
 test.each([
   ["/apis/batch/v1/namespaces/default/jobs", "batch/v1", "Job"],
   ["/apis/batch/v1beta1/namespaces/default/cronjobs", "batch/v1beta1", "CronJob"],
@@ -574,6 +676,25 @@ describe("creating and replacing", () => {
     await expectSame("DELETE", `${path}/there`);
   });
 
+  test("a Service without the version it builds on", async () => {
+    const service = {
+      apiVersion: "v1",
+      kind: "Service",
+      metadata: { name: "put" },
+      spec: { ports: [{ port: 1 }] },
+    };
+    const path = `${inDefault}/services`;
+    await both("POST", path, service);
+    const { ours, reference } = await both("PUT", `${path}/put${dry}`, service);
+    const seen = (answer: unknown) => {
+      const { status, causes = [] } = answer as { status: number; causes?: string[] };
+      // No address is assigned here, so none can be unset.
+      return { status, causes: causes.filter((cause) => !cause.startsWith("spec.clusterIPs")) };
+    };
+    expect(seen(ours)).toEqual(seen(reference));
+    await both("DELETE", `${path}/put`);
+  });
+
   test("a definition, and what it defines", async () => {
     const path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     const { name } = definition.metadata;
@@ -592,6 +713,13 @@ describe("creating and replacing", () => {
     expect((unversioned.ours as { status: number }).status).toBe(
       (unversioned.reference as { status: number }).status,
     );
+    const discovered = (await both("GET", "/apis/example.com/v1")) as Record<
+      string,
+      { body: { resources: object[] } }
+    >;
+    const resources = (of: string) =>
+      discovered[of]?.body.resources.map((resource) => ({ ...resource, storageVersionHash: undefined }));
+    expect(resources("ours")).toEqual(resources("reference"));
     const box = { apiVersion: "example.com/v1", kind: "Box", metadata: { name: "a", finalizers: ["a"] } };
     await expectSame("POST", `/apis/example.com/v1/boxes${dry}`, box);
   });

@@ -16,6 +16,7 @@ import { serveHttps } from "./http/https-server.ts";
 import { issueCertificate } from "./http/issue-certificate.ts";
 import { readDefinitions } from "./http/read-definitions.ts";
 import type { RequestLimits } from "./http/request-limits.ts";
+import type { MetricsText } from "./http/request-metrics.ts";
 import { type DurableStoreOptions, openDurableStore } from "./storage/disk/open-durable-store.ts";
 import { memoryStore } from "./storage/object-store.ts";
 import type { Store } from "./storage/store.ts";
@@ -50,6 +51,8 @@ export interface RunApiServerOptions {
   /** See {@link ApiServerOptions}. */
   readonly creationWarnings?: Readonly<Record<string, string>>;
   readonly limits?: Partial<RequestLimits>;
+  /** See {@link HttpsOptions}. */
+  readonly metrics?: MetricsText;
   /** See {@link ApiServerOptions}. */
   readonly workMsMax?: number;
   /** Files, or directories of files, with CustomResourceDefinitions in YAML or JSON that are there from the start. */
@@ -130,6 +133,7 @@ export async function runApiServer(env: RuntimeEnv, options: RunApiServerOptions
       key: own.key,
       clientCa: authority.certificate,
       ...(options.limits === undefined ? {} : { limits: options.limits }),
+      ...(options.metrics === undefined ? {} : { metrics: options.metrics }),
       ...(options.nodeSocket === undefined ? {} : { nodeSocket: options.nodeSocket }),
       ...(options.onAnswered === undefined ? {} : { onAnswered: options.onAnswered }),
     });

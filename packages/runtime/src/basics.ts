@@ -53,6 +53,7 @@ export {
   type MetricOptions,
   noMeter,
 } from "./meter/meter.ts";
+export { createMeter, type PrometheusMeter } from "./meter/prometheus-meter.ts";
 export { MultiMap } from "./multi-map.ts";
 export { underUmask } from "./node-umask.ts";
 export { type Random, SeededRandom, systemRandom } from "./random.ts";

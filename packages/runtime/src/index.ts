@@ -20,5 +20,4 @@ export { SimulatedDisks, type SimulatedLoop } from "./host/simulated-disks.ts";
 export { SimulatedHost, type SimulatedHostOptions } from "./host/simulated-host.ts";
 export { unprivilegedHost } from "./host/unprivileged-host.ts";
 export { type RecordedLine, type RecordingLogger, recordingLogger } from "./logger/recording-logger.ts";
-export { createMeter, type PrometheusMeter } from "./meter/prometheus-meter.ts";
 export { type RecordingMeter, recordingMeter } from "./meter/recording-meter.ts";

@@ -22,6 +22,8 @@ export interface BothServers {
   both(method: string, path: string, body?: Body, contentType?: string): Promise<BothAnswers>;
   /** The same answer, but for what is never the same. */
   expectSame(method: string, path: string, body?: Body, contentType?: string): Promise<void>;
+  /** As {@link expectSameWords}, by another user: both administrators act as that one. */
+  expectSameWordsAs(user: string, method: string, path: string, body?: Body): Promise<void>;
   /** The same code and, of what is refused, the same words. */
   expectSameWords(method: string, path: string, body?: Body, contentType?: string): Promise<void>;
   stop(): Promise<void>;
@@ -40,11 +42,12 @@ export async function startBothServers(): Promise<BothServers> {
     path: string,
     body: Body,
     contentType = "application/json",
+    more: Readonly<Record<string, string>> = {},
   ) =>
     to.send({
       method,
       path,
-      headers: { authorization: `Bearer ${token}`, "content-type": contentType },
+      headers: { authorization: `Bearer ${token}`, "content-type": contentType, ...more },
       ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
     });
   const answers: BothServers["answers"] = async (...request) => {
@@ -69,6 +72,12 @@ export async function startBothServers(): Promise<BothServers> {
     async expectSameWords(...request) {
       const given = await compared(words, request);
       expect(given.ours).toEqual(given.reference);
+    },
+    async expectSameWordsAs(user, method, path, body) {
+      const headers = { "impersonate-user": user };
+      const reference = await ask(theirs, kubernetes.adminToken, method, path, body, undefined, headers);
+      const answer = await ask(ours, adminToken, method, path, body, undefined, headers);
+      expect(words(answer)).toEqual(words(reference));
     },
     async stop() {
       theirs.close();

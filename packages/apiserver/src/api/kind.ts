@@ -85,8 +85,8 @@ export interface Kind {
   readonly countsGenerations?: boolean;
   /** Finalizers need no prefix: the reference checks the metadata of the kind by the rules of all APIs alone. */
   readonly anyFinalizers?: boolean;
-  /** An update must name the version it builds on. */
-  readonly updateNeedsVersion?: boolean;
+  /** An update must name the version it builds on; `validated` where the rules of metadata are what refuses it. */
+  readonly updateNeedsVersion?: boolean | "validated";
   /** An update of an object that does not exist makes it. */
   readonly createsOnUpdate?: boolean;
   /** DELETE answers with the object rather than with a Status that names it. */

@@ -6,6 +6,7 @@ import { compactEndpoint } from "./compact-endpoint.ts";
 import { coreVersions, groupList, oneGroup, resourceList, rootPaths, versionDocument } from "./discovery.ts";
 import { header } from "./exchange.ts";
 import { healthEndpoints } from "./health-endpoints.ts";
+import { metricsEndpoint } from "./metrics-endpoint.ts";
 import { checkReads, type PathCall, type PathEndpoint } from "./path-endpoint.ts";
 import { send, sendJson, sendPageNotFound } from "./respond.ts";
 import { tokenKeyEndpoints } from "./token-key-endpoints.ts";
@@ -27,6 +28,7 @@ const pathEndpoints: readonly PathEndpoint[] = [
   ...healthEndpoints,
   ...tokenKeyEndpoints,
   compactEndpoint,
+  metricsEndpoint,
   { path: "/openapi/v2", answer: version2 },
   { path: /^\/openapi\/v3/, takesSlashes: true, answer: version3 },
   document("/", ({ context }) => rootPaths(context.kinds, context.version)),

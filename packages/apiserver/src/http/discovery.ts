@@ -175,7 +175,7 @@ export function rootPaths(kinds: KindTable, version: EmulatedVersion): object {
     if (group === "") continue;
     paths.push(`/apis/${group}`, ...versionsOf(kinds, group).map((v) => `/apis/${group}/${v}`));
   }
-  paths.push("/healthz", "/healthz/ping", "/livez", "/livez/ping", "/openapi/v2");
+  paths.push("/healthz", "/healthz/ping", "/livez", "/livez/ping", "/metrics", "/openapi/v2");
   if (version.has("openapiV3")) {
     paths.push("/openapi/v3", "/openapi/v3/");
   }

@@ -26,8 +26,15 @@ import {
   upgradeAsCreation,
 } from "./http-node-proxy.ts";
 import { impersonated } from "./impersonation.ts";
-import { attributesOfParsed, type Operation, parseRequest, type ResourceRequest } from "./parsed-request.ts";
+import {
+  attributesOfParsed,
+  type Operation,
+  type ParsedRequest,
+  parseRequest,
+  type ResourceRequest,
+} from "./parsed-request.ts";
 import { InFlight, type RequestLimits, requestLimitsDefault } from "./request-limits.ts";
+import { type MetricsText, RequestMetrics } from "./request-metrics.ts";
 import { requestTarget } from "./request-target.ts";
 import { respondWithFailure } from "./respond.ts";
 
@@ -44,6 +51,8 @@ export interface HandlerOptions {
   readonly server: ApiServer;
   readonly certificateOf: (request: Request) => Credentials["certificate"];
   readonly limits?: Partial<RequestLimits>;
+  /** As in `HttpsOptions`. */
+  readonly metrics?: MetricsText;
   /** The socket of a node, as in `HttpsOptions`. */
   readonly nodeSocket?: NodeSocket;
 }
@@ -52,11 +61,20 @@ export interface HandlerOptions {
 export function createHandler(env: RuntimeEnv, options: HandlerOptions): HttpHandler {
   const limits = { ...requestLimitsDefault, ...options.limits };
   const inFlight = new InFlight(limits);
+  let measured: RequestMetrics | undefined;
+  // Made with the first request: the server is there the sooner.
+  const measure: Measure = (parsed, params, response) => {
+    if (options.metrics === undefined) return;
+    const { context } = options.server.registry;
+    measured ??= new RequestMetrics(env.clock, env.meter, inFlight, context);
+    const ended = measured.begin(parsed, params);
+    response.on("close", () => ended(response.statusCode));
+  };
   return {
     async answer(request, response) {
       try {
         checkHeaders(request, limits.headerBytesMax);
-        await handle(env, options, inFlight, request, response);
+        await handle(env, options, inFlight, measure, request, response);
       } catch (error) {
         respondWithFailure(env, request, response, error);
       }
@@ -71,6 +89,9 @@ export function createHandler(env: RuntimeEnv, options: HandlerOptions): HttpHan
     },
   };
 }
+
+/** Measures a request from here to its end. */
+type Measure = (parsed: ParsedRequest, params: URLSearchParams, response: Response) => void;
 
 /** Authenticated and authorized like any request; then the node has the connection. */
 async function handleUpgrade(
@@ -96,7 +117,11 @@ async function handleUpgrade(
 function authorized(
   { server, certificateOf }: HandlerOptions,
   request: Request,
-  before: (attributes: ReturnType<typeof attributesOfParsed>) => void,
+  before: (
+    attributes: ReturnType<typeof attributesOfParsed>,
+    parsed: ParsedRequest,
+    params: URLSearchParams,
+  ) => void,
 ) {
   const { authorizer, registry } = server;
   const sender = server.authenticate({
@@ -107,7 +132,7 @@ function authorized(
   const to = requestTarget(request.url ?? "/");
   const parsed = parseRequest(request.method ?? "GET", to, registry.context.kinds);
   const attributes = attributesOfParsed(user, parsed);
-  before(attributes);
+  before(attributes, parsed, to.params);
   registry.authorize(attributes);
   return { user, parsed, to };
 }
@@ -116,20 +141,28 @@ async function handle(
   env: RuntimeEnv,
   options: HandlerOptions,
   inFlight: InFlight,
+  measure: Measure,
   request: Request,
   response: Response,
 ): Promise<void> {
   const { server } = options;
   let end = () => {};
   try {
-    const { user, parsed, to } = authorized(options, request, (attributes) => {
+    const { user, parsed, to } = authorized(options, request, (attributes, asked, params) => {
+      measure(asked, params, response);
       // Before authorization, as in the reference's chain of filters (apiserver server/config.go).
       end = inFlight.begin(attributes);
       response.on("close", end);
     });
     const call = { server, user, params: to.params, request, response };
     if (parsed.type === "path") {
-      await answerPath({ ...call, method: request.method ?? "GET", path: parsed.path });
+      const { metrics } = options;
+      await answerPath({
+        ...call,
+        ...(metrics && { metrics }),
+        method: request.method ?? "GET",
+        path: parsed.path,
+      });
     } else {
       const { nodeSocket } = options;
       const { registry } = server;

@@ -10,6 +10,7 @@ import type { RuntimeEnv } from "@longshore/runtime";
 import type { ApiServer } from "../api-server.ts";
 import type { Credentials } from "../authentication/authenticator.ts";
 import { type RequestLimits, requestLimitsDefault } from "./request-limits.ts";
+import type { MetricsText } from "./request-metrics.ts";
 
 /** How to serve. */
 export interface HttpsOptions {
@@ -22,6 +23,8 @@ export interface HttpsOptions {
   readonly key: string;
   readonly clientCa: string;
   readonly limits?: Partial<RequestLimits>;
+  /** Where `env.meter` can be read: requests are measured, and `/metrics` is served. Left out: neither. */
+  readonly metrics?: MetricsText;
   /**
    * The unix socket on which a node answers for its containers: their logs, programs beside them, their ports. Undefined: the
    * node has none. Left out: nothing is passed on to nodes.
@@ -53,8 +56,9 @@ export async function serveHttps(
   const { createHandler } = await import("./handler.ts");
   const host = options.host ?? "127.0.0.1";
   const limits = { ...requestLimitsDefault, ...options.limits };
-  const { nodeSocket } = options;
-  const handling = { server, certificateOf, limits, ...(nodeSocket === undefined ? {} : { nodeSocket }) };
+  const { metrics, nodeSocket } = options;
+  const more = { ...(metrics && { metrics }), ...(nodeSocket && { nodeSocket }) };
+  const handling = { server, certificateOf, limits, ...more };
   const { answer: handler, upgrade } = createHandler(env, handling);
   // The handler refuses with a Status; what is longer still is cut off by the parsers.
   const headerBytesMax = limits.headerBytesMax + 16 * 1024;

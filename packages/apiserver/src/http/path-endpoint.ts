@@ -5,6 +5,7 @@ import { methodNotAllowed } from "../api/errors.ts";
 import type { ApiServer } from "../api-server.ts";
 import type { RegistryContext } from "../registry/registry-context.ts";
 import type { Request, Response } from "./exchange.ts";
+import type { MetricsText } from "./request-metrics.ts";
 
 /** A request to a path that is no resource. */
 export interface PathCall {
@@ -17,6 +18,8 @@ export interface PathCall {
   readonly params: URLSearchParams;
   readonly request: Request;
   readonly response: Response;
+  /** Left out where the metrics of the server cannot be read. */
+  readonly metrics?: MetricsText;
 }
 
 /** One entry of the table. */

@@ -40,6 +40,19 @@ export function withManagedFields(object: KubeObject, entries: Entries): KubeObj
   return { ...object, metadata: { ...metadata, managedFields: entries } as ObjectMeta };
 }
 
+/**
+ * The changed object; the old one where only the times of its managers have changed, from 1.24 on (apiserver, fieldmanager
+ * IgnoreManagedFieldsTimestampsTransformer). The server's rules may take back what the manager is noted to have changed.
+ */
+export function withoutNewTimes({ version }: RegistryContext, next: KubeObject, old: Stored): KubeObject {
+  if (!version.has("managersTimesIgnored")) return next;
+  const [now = [], before = []] = [entriesOf(next.metadata), entriesOf(old.metadata)];
+  if (now === before || now.length !== before.length) return next;
+  const isSame = now.every((entry, i) => sameJson({ ...entry, time: "" }, { ...before[i], time: "" }));
+  if (!isSame) return next;
+  return sameJson(withManagedFields(next, before), old) ? old : next;
+}
+
 /** Maximum length of a manager name that is derived from the user agent. */
 const managerLengthMax = 128;
 

@@ -26,10 +26,23 @@ export function servedVerbs(of: Kind, { namespace, name, subresource }: Place): 
   return of.noDeleteCollection === true ? ofKeptCollection : ofCollection;
 }
 
+/** The order in which discovery has the verbs of custom resources (apiextensions-apiserver customresource_discovery_controller.go). */
+const orderOfCustom: readonly Verb[] = [
+  "delete",
+  "deletecollection",
+  "get",
+  "list",
+  "patch",
+  "create",
+  "update",
+  "watch",
+];
+
 /** All verbs of the kind itself, wherever, in the order of discovery. */
 export function allVerbs(of: Kind): readonly Verb[] {
   const namespace = of.namespaced ? { namespace: "" } : {};
-  return [...new Set([...servedVerbs(of, namespace), ...servedVerbs(of, { ...namespace, name: "" })])].sort();
+  const all = new Set([...servedVerbs(of, namespace), ...servedVerbs(of, { ...namespace, name: "" })]);
+  return of.custom === undefined ? [...all].sort() : orderOfCustom.filter((verb) => all.has(verb));
 }
 
 /**

@@ -25,7 +25,13 @@ import { decodeObject, decodeProblem } from "../schema/decode-object.ts";
 import { fieldProblem, unknownFields } from "../schema/unknown-fields.ts";
 import { customBody, customPatched, customPatchTypes, definitionTerminating } from "./custom-body.ts";
 import { finishDeletion } from "./delete-object.ts";
-import { appliedTo, managedByCreate, managedByUpdate, withManagedFields } from "./managed-fields.ts";
+import {
+  appliedTo,
+  managedByCreate,
+  managedByUpdate,
+  withManagedFields,
+  withoutNewTimes,
+} from "./managed-fields.ts";
 import {
   metadataForCreate,
   metadataForUpdate,
@@ -325,6 +331,7 @@ export function replace(
   ];
   if (problems.length > 0)
     throw invalid((of.storedAs ?? of).group, of.kind, old.metadata.name, dropRepeated(problems));
+  admitted = withoutNewTimes(context, admitted, old);
   context.webhooks?.validate({ operation: "UPDATE", request, object: admitted, old });
   // As the reference's store: an update that changes nothing keeps the resource version, and no watch sees it.
   if (sameJson(admitted, old)) return { type: "object", code: 200, object: old };
@@ -353,6 +360,10 @@ function checkPreconditions(request: KindRequest, old: Stored, given: KubeObject
     throw conflict(groupResource(of), old.metadata.name, why);
   }
   if (resourceVersion === "" || resourceVersion === "0") {
+    if (of.updateNeedsVersion === "validated") {
+      const problem = invalidValue("metadata.resourceVersion", "", "must be specified for an update");
+      throw invalid(of.group, of.kind, old.metadata.name, [problem]);
+    }
     if (of.updateNeedsVersion !== true) return;
     throw apiError(
       422,

@@ -32,7 +32,7 @@ export async function serveForTest(
   options: Partial<ApiServerOptions> = {},
   env = realEnv,
   limits: Partial<RequestLimits> = {},
-  nodes: Pick<HttpsOptions, "nodeSocket"> = {},
+  nodes: Pick<HttpsOptions, "nodeSocket" | "metrics"> = {},
 ): Promise<TestServer> {
   const now = env.clock.now();
   const authority = await createAuthority("test", now);

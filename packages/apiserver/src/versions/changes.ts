@@ -56,6 +56,10 @@ export const behaviours = {
   appliedOrder: { since: 26 },
   /** Managed fields name the sub-resource they came through. */
   managedFieldsSubresource: { since: 22 },
+  /** An update that changes nothing but the times of managed fields is none (kubernetes pull request 106388). */
+  managersTimesIgnored: { since: 24 },
+  /** An update of a Service names the version it builds on (core/service/storage/rest.go, before it became a plain store). */
+  servicesNeedVersion: { until: 23 },
   /** Templates of pods on the network of their node get the ports of the node filled, too; later only pods do. */
   hostPortsInTemplates: { until: 28 },
   /** Mutating webhooks see the namespace of a new object that does not say its own. */

@@ -58,8 +58,8 @@ async function configure(kind: "Mutating" | "Validating", more: object = {}, nam
 }
 
 const configMap = (name: string, data: Record<string, string> = {}) => ({
-  apiVersion: "v1",
-  kind: "ConfigMap",
+  apiVersion: "v1" as const,
+  kind: "ConfigMap" as const,
   metadata: { name, namespace: "default" },
   data,
 });

@@ -24,6 +24,7 @@ import type { DispatchContext } from "./dispatch-context.ts";
 import { WebhookClient } from "./http-webhook-client.ts";
 import { CallsNeeded, RecordedAnswers } from "./recorded-answers.ts";
 import { SameDraws, sameTime } from "./same-draws.ts";
+import { WebhookMetrics } from "./webhook-metrics.ts";
 
 /** What goes with a request. */
 export interface AnswerOptions {
@@ -44,6 +45,7 @@ export class AnsweredRequests {
   readonly #registry: Registry;
   readonly #configured: ConfiguredWebhooks;
   readonly #client = new WebhookClient();
+  #metrics: WebhookMetrics | undefined;
   readonly #stopped = new AbortController();
 
   constructor(env: RuntimeEnv, registry: Registry) {
@@ -98,7 +100,15 @@ export class AnsweredRequests {
     const { clock } = this.#env;
     const endMs = clock.monotonicMs() + requestMs;
     const { make, warn } = options;
-    const shared = { client: this.#client, configured: this.#configured, make, warn, endMs };
+    this.#metrics ??= new WebhookMetrics(clock, this.#env.meter);
+    const shared = {
+      client: this.#client,
+      configured: this.#configured,
+      metrics: this.#metrics,
+      make,
+      warn,
+      endMs,
+    };
     try {
       return await withAnyOf([options.signal(), this.#stopped.signal], (either) =>
         withDeadline(clock, requestMs, either, (signal) =>
@@ -116,6 +126,7 @@ export class AnsweredRequests {
 interface Calls {
   readonly client: WebhookClient;
   readonly configured: ConfiguredWebhooks;
+  readonly metrics: WebhookMetrics;
   readonly make: AnswerOptions["make"];
   readonly warn: AnswerOptions["warn"];
   readonly signal: AbortSignal;
@@ -196,10 +207,11 @@ class Rounds {
 
   #dispatchContext(): DispatchContext {
     const { store, kinds, version } = this.#registry.context;
-    const { client, signal, warn, endMs } = this.#calls;
+    const { client, metrics, signal, warn, endMs } = this.#calls;
     return {
       env: this.#env,
       client,
+      metrics,
       inTime: (work) => this.#inTime(work),
       ...{ store, kinds, version, signal, warn, endMs },
     };

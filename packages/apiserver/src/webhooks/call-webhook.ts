@@ -17,12 +17,14 @@ import { callProblem, replyProblem } from "./call-problems.ts";
 import type { WebhookClient } from "./http-webhook-client.ts";
 import type { Webhook } from "./webhook.ts";
 import { shownUrl, type WebhookAddress, webhookAddress } from "./webhook-address.ts";
+import type { WebhookMetrics } from "./webhook-metrics.ts";
 
 /** What calls need. */
 export interface CallContext {
   readonly env: Pick<RuntimeEnv, "clock" | "random" | "logger">;
   readonly store: Store;
   readonly client: WebhookClient;
+  readonly metrics: WebhookMetrics;
   readonly version: EmulatedVersion;
   /** Aborts when the client is gone, or the time of the request is over. */
   readonly signal: AbortSignal;
@@ -44,6 +46,22 @@ export class WebhookFailure extends Error {
  * @throws KubeApiError when it refuses, or cannot be asked in a dry run; {@link WebhookFailure}
  */
 export async function callWebhook(
+  context: CallContext,
+  webhook: Webhook,
+  question: ReviewQuestion,
+): Promise<ReviewAnswer> {
+  const ended = context.metrics.begin(webhook, question.operation);
+  try {
+    const answer = await answerOf(context, webhook, question);
+    ended();
+    return answer;
+  } catch (error) {
+    ended(error);
+    throw error;
+  }
+}
+
+async function answerOf(
   context: CallContext,
   webhook: Webhook,
   question: ReviewQuestion,

@@ -4,8 +4,9 @@ import { runApiServer } from "@longshore/apiserver";
 import type { ProcessKind } from "@longshore/local/processes";
 import {
   createLogger,
+  createMeter,
   errorChain,
-  noMeter,
+  type PrometheusMeter,
   type RuntimeEnv,
   systemClock,
   systemRandom,
@@ -78,9 +79,11 @@ export function registerComponents(run: Command): void {
       const access = accessOptions(options);
       if (typeof access === "string") return run.error(`error: ${access}`);
       await untilInterrupted(async () => {
-        const server = await runApiServer(serverEnv(), {
+        const env = serverEnv();
+        const server = await runApiServer(env, {
           ...access,
           port,
+          metrics: env.meter,
           controllers: options.withoutControllers !== true,
           ...(collector === undefined ? {} : { onAnswered: collectBetweenAnswers(collector) }),
           definitionPaths: await Promise.all((options.installCrds ?? []).map(definitionPath)),
@@ -122,9 +125,28 @@ export const clusterProcesses = [
 ] as const satisfies readonly ProcessKind[];
 
 /** What the API server alone works with: nothing of a cluster is loaded for it. */
-function serverEnv(): RuntimeEnv {
+function serverEnv(): RuntimeEnv & { readonly meter: PrometheusMeter } {
   const logger = createLogger({ format: "json", level: "info" }).child({ component: "apiserver" });
-  return { clock: systemClock, random: systemRandom, logger, meter: noMeter };
+  return { clock: systemClock, random: systemRandom, logger, meter: lateMeter() };
+}
+
+/** A meter whose library is loaded when something is measured for the first time: after the server is ready. */
+function lateMeter(): PrometheusMeter {
+  let made: PrometheusMeter | undefined;
+  const meter = () => {
+    made ??= createMeter();
+    return made;
+  };
+  return {
+    get contentType() {
+      return meter().contentType;
+    },
+    exposition: () => meter().exposition(),
+    beforeReading: (update) => meter().beforeReading(update),
+    counter: (name, options) => meter().counter(name, options),
+    gauge: (name, options) => meter().gauge(name, options),
+    histogram: (name, options) => meter().histogram(name, options),
+  };
 }
 
 interface ApiServerFlags extends AccessFlags {

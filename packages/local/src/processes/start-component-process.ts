@@ -116,6 +116,7 @@ async function startApiServer({ env, layout, config }: ProcessContext): Promise<
     creationWarnings: unservedKindWarnings,
     // Its nodes mount no tokens, and no pod of it asks for one.
     serviceAccounts: false,
+    metrics: env.meter,
   });
   return { ended: server.failed.then((error) => error.message), stop: () => server.stop() };
 }

@@ -42,7 +42,8 @@ const sources: readonly KindSource[] = [
   configMap,
   event,
   groupEvent,
-  service,
+  (version) =>
+    version.has("servicesNeedVersion") ? { ...service, updateNeedsVersion: "validated" as const } : service,
   serviceAccount,
   endpoints,
   limitRange,

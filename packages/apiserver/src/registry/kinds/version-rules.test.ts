@@ -277,3 +277,30 @@ it("a generated name that is taken is given up for another, from 1.32 on", async
   );
   expect(new Set(made.map((object) => (object as KubeObject).metadata?.name)).size).toBe(50);
 });
+
+describe("an update that the server takes back, but for the time of its manager", () => {
+  const path = { group: "certificates.k8s.io", resource: "certificatesigningrequests" };
+  const request = Buffer.from(
+    "-----BEGIN CERTIFICATE REQUEST-----\nMIHQMHcCAQAwFTETMBEGA1UEAxMKdGVzdC11c2VyMTBZMBMGByqGSM49AgEGCCqG\nSM49AwEHA0IABA==\n-----END CERTIFICATE REQUEST-----\n",
+  ).toString("base64");
+  const body = (usages: readonly string[]) => ({
+    metadata: { name: "a" },
+    spec: { request, signerName: "example.com/signer", usages },
+  });
+  it.each([
+    ["1.23", true],
+    ["1.24", false],
+  ])("in %s makes a new version: %s", async (emulatedVersion, isNew) => {
+    const server = aServer({ emulatedVersion });
+    const put = (usages: readonly string[]) => {
+      const given = { ...path, name: "a", verb: "update" as const, body: body(usages) };
+      const answer = server.handle({ ...given, query: { fieldManager: "m" } });
+      return (answer as { object: KubeObject }).object.metadata?.resourceVersion;
+    };
+    server.handle({ ...path, verb: "create", body: body(["client auth"]), query: { fieldManager: "m" } });
+    const before = put(["client auth"]);
+    await server.clock.advance(5000);
+    expect(put(["client auth"])).toBe(before);
+    expect(put(["server auth"]) !== before).toBe(isNew);
+  });
+});
