@@ -17,7 +17,7 @@ if ((await kube.servedVersion(workspaces, { signal: AbortSignal.timeout(30_000) 
 }
 // Replicas on one host may share its name, and each is process 1 of its container.
 const identity = `${hostname()}_${systemRandom.uuid("replica")}`;
-const replica = { namespace: "default", identity, releaseOnStop: true };
+const replica = { namespace: "default", identity, releaseOnStop: true, recordEvents: true };
 const election = startUnderLease(env, replica, {
   lease: "workspace-operator",
   // The client of the term: what it writes, it writes as the leader or not at all.

@@ -72,7 +72,7 @@ export interface ApiServerOptions {
   /** Issuer of those tokens, a URL; also the audience of the API itself. */
   readonly serviceAccountIssuer?: string;
   /**
-   * Warnings for whoever creates an object, by kind and group (`Service`, `Ingress.networking.k8s.io`), such as that nothing in the
+   * Warnings that go with the creation of an object, by kind and group (`Service`, `Ingress.networking.k8s.io`), such as that nothing in the
    * cluster works on that kind; default none.
    */
   readonly creationWarnings?: Readonly<Record<string, string>>;
@@ -100,7 +100,7 @@ export interface ApiServer extends Component {
   readonly accounts: ServiceAccountTokens;
   /** False once stopped. */
   readonly running: boolean;
-  /** The warning for whoever creates an object of the kind, if there is one. */
+  /** The warning that goes with the creation of an object of the kind, if there is one. */
   creationWarning(kind: { readonly group: string; readonly kind: string }): string | undefined;
   /** A client in this process; may do everything unless a user is named. */
   client(user?: UserInfo): KubeClient;

@@ -29,7 +29,7 @@ async function send(method: string, path: string, body: string, type = "applicat
   return [answer.status, answer.headers.warning];
 }
 
-it("whoever creates such an object is warned, by a create and by an apply, and nobody else", async () => {
+it("the creation of such an object warns, by a create and by an apply, and nothing else does", async () => {
   const warning = `299 - "${says}"`;
   expect(await send("POST", ingresses, ingress("a"))).toEqual([201, warning]);
   const apply = "application/apply-patch+yaml";

@@ -95,7 +95,7 @@ export function startLeaderElection(env: KubeEnv, options: LeaderElectionOptions
 /** Jitter of an attempt as a share of the period, to avoid synchronized retries. */
 const JITTER = 0.2;
 
-/** How long events of the election may take when the candidate stops, in milliseconds: nobody waits for them for long. */
+/** How long events of the election may take when the candidate stops, in milliseconds: a stop does not wait longer for them. */
 const eventsFlushMs = 1000;
 
 /** Only a renewal of our own can come in between, and there is at most one. */

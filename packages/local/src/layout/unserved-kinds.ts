@@ -1,6 +1,6 @@
 /**
  * The kinds that can be created in a local cluster and that nothing in it works on: a real cluster has a controller, a proxy or an
- * add-on for them. Whoever creates one is warned, so that nobody waits for what will not happen.
+ * add-on for them. The creation of one warns, so that users do not wait for what will not happen.
  */
 
 /** What does not happen, by kind and group as `creationWarnings` of the API server takes them. */

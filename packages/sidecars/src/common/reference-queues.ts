@@ -1,6 +1,6 @@
 /**
  * The queues under the names that the reference gives them in `workqueue_*`, so that its dashboards and alerts hold
- * (docs/behaviour/sidecars.md 1). A queue that the reference does not tell apart from another keeps ours: one value would hide the other.
+ * (docs/behaviour/sidecars.md 1). A queue for which the reference has the name of another keeps ours: one value would hide the other.
  */
 import type { Meter, MetricLabels } from "@longshore/runtime";
 

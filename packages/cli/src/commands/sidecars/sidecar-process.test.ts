@@ -38,6 +38,7 @@ test("a leader is elected with the reference's durations, as this host, over con
     renewDeadlineMs: 10_000,
     retryPeriodMs: 5000,
     releaseOnStop: true,
+    recordEvents: true,
     kube: leases,
   });
 });
