@@ -244,7 +244,7 @@ describe.skipIf(skipped)("a crossing", { timeout: 240_000 }, () => {
     loseNode(dir, nodeName, cluster.pidOf(`csi-node-${nodeName}`));
     expect(await run.ended).toBe(3);
     await reader.follow("node-lost-mid-crossing.md", (section) => {
-      // Its processes begin anew, as after a boot.
+      // Its processes begin again, as after a boot.
       if (section.startsWith("The machine comes back")) killAll(processes.map((name) => cluster.pidOf(name)));
     });
   });
