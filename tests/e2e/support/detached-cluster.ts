@@ -14,13 +14,14 @@ const host = processHost("kernel");
 
 /** A cluster, of one node unless other flags are given, with a client of it. */
 export class DetachedCluster {
-  readonly dir = shortDirectory();
+  readonly dir: string;
   readonly #upFlags: readonly string[];
   #open: OpenCluster | undefined;
 
-  /** @param upFlags those of `cluster up` */
-  constructor(upFlags: readonly string[] = ["--nodes", "1"]) {
+  /** @param upFlags those of `cluster up` @param dir default a new directory */
+  constructor(upFlags: readonly string[] = ["--nodes", "1"], dir = shortDirectory()) {
     this.#upFlags = upFlags;
+    this.dir = dir;
   }
 
   /** Brings it up, or starts it after its end. */

@@ -247,9 +247,11 @@ export async function openCluster(env: ClusterEnv, dir: string): Promise<OpenClu
     connectDiskCloud(env, layout.cloudSocket, { path: "csi", component: "operator", provider });
   const cloud = cloudOf("aws-ebs");
   const processes = () => processesOf(env, layout);
+  const nodeNames = async (signal: AbortSignal) =>
+    (await kube.list(resources.nodes, { signal })).items.map(({ metadata }) => metadata.name);
   const findings: NonNullable<Platform["findings"]> = (signal, onWaiting) =>
     embeddedFindings(
-      { clock: env.clock, connector: grpcConnector(env), cloud, processes },
+      { clock: env.clock, connector: grpcConnector(env), cloud, processes, nodeNames },
       { layout, config },
       signal,
       onWaiting,

@@ -53,6 +53,8 @@ export interface ContainerConfig {
   readonly user?: ContainerUser;
   /** Nothing in its root can be changed, but for its volumes and its `/dev`; only where it has a root of its own. */
   readonly readOnlyRoot?: true;
+  /** What it mounts is to be seen on the node (`mountPropagation: Bidirectional`): it has the machine's root and mounts. */
+  readonly mountsOnNode?: true;
   /** It never gets more rights than it begins with. */
   readonly noNewPrivileges?: true;
   /** Directory that the program starts in; default `/`. Made where it is missing. */

@@ -90,13 +90,14 @@ class ProcessPodRuntime implements PodRuntime {
         await this.#host.removeFile(`${dir}/state.json`);
         await this.#host.removeFile(`${dir}/exit.json`);
       }
+      const isolated = this.#isIsolated && config.mountsOnNode !== true;
       const file: ShimFile = {
         config,
-        isolated: this.#isIsolated,
+        isolated,
         ...(before?.kind === "ended" ? { previous: withoutPast(before) } : {}),
       };
       await this.#host.writeFileAtomic(`${dir}/sandbox.json`, JSON.stringify(file));
-      spawnShim(this.#isIsolated, `${dir}/sandbox.json`);
+      spawnShim(isolated, `${dir}/sandbox.json`);
     }
     const started = async () => (await this.#stateOf(dir)) !== undefined;
     if (!(await this.#waitFor(started, startTimeoutMs, signal))) {

@@ -36,6 +36,7 @@ export function containerConfigOf(
   }
   const user = containerUserOf(pod, { container, field: fieldOf(pod, container) }, nodeUser);
   const { readOnlyRootFilesystem, allowPrivilegeEscalation } = container.securityContext ?? {};
+  const mountsOnNode = container.volumeMounts?.some((one) => one.mountPropagation === "Bidirectional");
   return {
     podUID: pod.metadata.uid,
     namespace,
@@ -47,6 +48,7 @@ export function containerConfigOf(
     env,
     ...(user === undefined ? {} : { user }),
     ...(readOnlyRootFilesystem === true ? { readOnlyRoot: true } : {}),
+    ...(mountsOnNode === true ? { mountsOnNode } : {}),
     ...(allowPrivilegeEscalation === false ? { noNewPrivileges: true } : {}),
     ...(workingDir === undefined || workingDir === "" ? {} : { workingDir }),
     ...(terminationMessagePath === undefined ? {} : { terminationMessagePath }),

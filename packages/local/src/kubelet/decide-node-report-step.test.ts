@@ -23,6 +23,7 @@ const posted = {
   status: nodeStatusOf(identity, registered, { ...volumes, now }),
 } as unknown as Stored<Node>;
 const ofOtherGates = registeredNode({ ...identity, featureGates: "" }, undefined) as Stored<Node>;
+const readyWithOtherGates = { ...ofOtherGates, status: posted.status } as Stored<Node>;
 
 const table: readonly [string, Partial<NodeObservation>, object][] = [
   ["there is no Node", { node: undefined }, { step: "createNode", node: { metadata: { name: "n" } } }],
@@ -33,6 +34,20 @@ const table: readonly [string, Partial<NodeObservation>, object][] = [
       step: "registerNode",
       node: { metadata: { annotations: { "longshore.dev/feature-gates": "CSIMigration=true" } } },
     },
+  ],
+  [
+    "the Node has the gates of another agent, which was Ready, and the CSINode does not have this one's yet",
+    { node: readyWithOtherGates, volumes: { ...volumes, error: "CSINode is not yet initialized" } },
+    { step: "postStatus", status: { conditions: [{ type: "Ready", status: "False" }] } },
+  ],
+  [
+    "the same, once that is posted",
+    {
+      node: readyWithOtherGates,
+      volumes: { ...volumes, error: "CSINode is not yet initialized" },
+      isPosted: true,
+    },
+    { step: "registerNode" },
   ],
   ["no status yet", { node: registered }, { step: "postStatus", status: { volumesInUse: ["v"] } }],
   ["what is stored is passed on", {}, { step: "markReportedInUse", volumesInUse: ["v"] }],

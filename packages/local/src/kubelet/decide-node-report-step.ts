@@ -4,6 +4,9 @@
  *     readNode ──► createNode ──► registerNode ──► postStatus ──────┐
  *                                                  postVolumesInUse ┴► markReportedInUse
  *
+ * Invariant: where the Node is Ready and names this agent's gates, the CSINode states them (docs/contract.md C1). So after a restart with
+ * other gates the status of the agent before, Ready, is replaced (postStatus) before the gates are written (registerNode).
+ *
  * Invariant: the volume manager learns as reported what the stored Node names, as it was read or written in this pass or
  * shortly before. The node agent alone writes that list.
  */
@@ -55,10 +58,14 @@ export type NodeReportStep =
 export function decideNodeReportStep(observed: NodeObservation): NodeReportStep {
   const { identity, node, volumes, now, isLive, isPosted } = observed;
   if (node === undefined) return { step: "createNode", node: registeredNode(identity, undefined) };
+  const status = nodeStatusOf(identity, node, { ...volumes, now });
   if (node.metadata.annotations?.[featureGatesAnnotation] !== identity.featureGates) {
+    // With the gates that run, Ready means that the CSINode states them. What is stored is the word of the agent before.
+    if (volumes.error !== undefined && !isPosted && conditionsDiffer(node, status)) {
+      return isLive ? { step: "postStatus", status } : { step: "readNode" };
+    }
     return { step: "registerNode", node: registeredNode(identity, node) };
   }
-  const status = nodeStatusOf(identity, node, { ...volumes, now });
   if (!isPosted && (isStale(node, now) || conditionsDiffer(node, status))) {
     return isLive ? { step: "postStatus", status } : { step: "readNode" };
   }

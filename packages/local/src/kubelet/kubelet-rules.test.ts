@@ -88,6 +88,12 @@ describe("containerConfigOf", () => {
       "readOnlyRoot",
     );
   });
+  it("leaves one that mounts for the node where the node's mounts are", () => {
+    const mount = { name: "data", mountPath: "/data", mountPropagation: "Bidirectional" };
+    expect(configOf(aPod({ volumeMounts: [mount] })).mountsOnNode).toBe(true);
+    const inward = { ...mount, mountPropagation: "HostToContainer" };
+    expect(configOf(aPod({ volumeMounts: [inward] }))).not.toHaveProperty("mountsOnNode");
+  });
   it("gives devices in place of files", () => {
     const pod = aPod({ volumeDevices: [{ name: "data", devicePath: "/dev/xvda" }] });
     const device = { volumeName: "data", hostPath: "/n/v", mountPath: "/dev/xvda", readOnly: false };

@@ -1,6 +1,10 @@
+import type { CsiConnector } from "@longshore/csi";
+import type { DiskCloudClient } from "@longshore/reference-driver";
+import { VirtualClock } from "@longshore/runtime";
 import { expect, test } from "vitest";
+import { clusterConfig } from "../layout/cluster-config.ts";
 import { clusterLayout } from "../layout/cluster-layout.ts";
-import { restartFinding } from "./embedded-findings.ts";
+import { embeddedFindings, restartFinding } from "./embedded-findings.ts";
 
 const layout = clusterLayout("/c");
 
@@ -25,4 +29,37 @@ test.each([
     expect(finding).toMatchObject({ severity: "warning", object: `process ${name}` });
     expect(finding?.remedy).toContain(`/c/logs/${name}.log`);
   }
+});
+
+test.each([
+  ["that does not answer blocks", ["node-1", "node-2"], ["the driver ebs.csi.aws.com on node-2"]],
+  ["that was deleted, since it is lost, does not", ["node-1"], []],
+])("the driver of a node %s", async (_what, nodeNames, objects) => {
+  const clock = new VirtualClock();
+  const connector = {
+    connect: (endpoint: string) => ({
+      identity: {
+        probe: async () => {
+          if (endpoint.includes("node-2")) throw new Error("no answer");
+          return { ready: true };
+        },
+      },
+      close() {},
+    }),
+  };
+  const findings = embeddedFindings(
+    {
+      clock,
+      connector: connector as unknown as CsiConnector,
+      cloud: { listInstances: async () => [] } as unknown as DiskCloudClient,
+      processes: async () => [],
+      nodeNames: async () => nodeNames,
+    },
+    { layout, config: clusterConfig(2, "unprivileged") },
+    new AbortController().signal,
+  );
+  await clock.advance(11_000);
+  expect((await findings).map(({ object, severity }) => `${severity} ${object}`)).toEqual(
+    objects.map((object) => `blocker ${object}`),
+  );
 });

@@ -26,6 +26,8 @@ export interface EmbeddedFindingsEnv {
   readonly cloud: DiskCloudClient;
   /** The cluster's processes now. */
   readonly processes: () => Promise<readonly ProcessFacts[]>;
+  /** Names of the Node objects: the driver of a node that was deleted, since it is lost, is not asked. */
+  readonly nodeNames: (signal: AbortSignal) => Promise<readonly string[]>;
 }
 
 /** A process that was just restarted gets this long to answer, in milliseconds. */
@@ -53,13 +55,15 @@ export async function embeddedFindings(
     }).finally(() => silent.delete(object));
   const driver = (object: string, socket: string, process: string) =>
     answers(object, process, (deadline) => probe(env, socket, deadline));
+  const names = new Set(await env.nodeNames(signal));
+  const nodes = config.nodes.filter(({ name }) => names.has(name));
   const found = await Promise.all([
     answers("the disk cloud", "disk-cloud", (deadline) => env.cloud.listInstances(deadline)),
     ...controllerDriverNames(config).map((name) =>
       driver(`the controller of ${name}`, layout.driverSocket(name), "csi-controller"),
     ),
     ...driverNames(config).flatMap((name) =>
-      config.nodes.map((node) =>
+      nodes.map((node) =>
         driver(
           `the driver ${name} on ${node.name}`,
           kubeletPaths.csiSocket(layout.nodeDir(node.name), name),

@@ -102,6 +102,7 @@ it("names who holds a disk since when, and why it is not released", async () => 
     pv("a", "vol-a"),
     pv("b", "vol-b"),
     pv("c", "vol-c"),
+    pv("d", "vol-d"),
     claim("b"),
     pod("p2", "n2", bound("b")),
     attachment(
@@ -110,8 +111,14 @@ it("names who holds a disk since when, and why it is not released", async () => 
       { deletionTimestamp: "2026-01-01T11:00:00Z", finalizers: ["external-attacher/ebs-csi-aws-com"] },
       { attached: true, detachError: { message: "the disk is busy" } },
     ),
+    attachment(
+      "c",
+      "n1",
+      { deletionTimestamp: "2026-01-01T11:00:00Z", finalizers: ["external-attacher/ebs-csi-aws-com"] },
+      { attached: true },
+    ),
   );
-  const [a, b, c] = status.volumes;
+  const [a, b, c, d] = status.volumes;
   expect(a?.holders).toEqual([
     {
       nodeName: "n1",
@@ -124,6 +131,10 @@ it("names who holds a disk since when, and why it is not released", async () => 
       ],
     },
   ]);
+  expect(c?.holders[0]?.because).toEqual([
+    "it is being deleted since 2026-01-01T11:00:00Z, held by external-attacher/ebs-csi-aws-com, and no error was reported: see whether the attacher of ebs.csi.aws.com runs",
+  ]);
+  expect(d?.holders).toEqual([]);
   expect(b?.holders).toEqual([
     {
       nodeName: "n2",
@@ -132,5 +143,4 @@ it("names who holds a disk since when, and why it is not released", async () => 
       because: ["Pod default/p2 uses it", "the node's agent reports it in use"],
     },
   ]);
-  expect(c?.holders).toEqual([]);
 });

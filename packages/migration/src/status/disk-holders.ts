@@ -63,13 +63,18 @@ export function holderIndex({ nodes, attachments }: Inventory): HolderIndex {
 
 function attachmentHolder({ metadata, spec, status }: Stored<VolumeAttachment>, held: string[]): DiskHolder {
   const { creationTimestamp: since, deletionTimestamp, finalizers = [] } = metadata;
+  const error = (deletionTimestamp === undefined ? status?.attachError : status?.detachError)?.message;
+  // An attacher that tries and fails reports the error; one that does not run reports nothing.
+  const silent =
+    error === undefined && finalizers.length > 0
+      ? `, and no error was reported: see whether the attacher of ${spec.attacher} runs`
+      : "";
   const deleting =
     deletionTimestamp === undefined
       ? []
       : [
-          `it is being deleted since ${deletionTimestamp}, held by ${finalizers.join(", ") || "no finalizer"}`,
+          `it is being deleted since ${deletionTimestamp}, held by ${finalizers.join(", ") || "no finalizer"}${silent}`,
         ];
-  const error = (deletionTimestamp === undefined ? status?.attachError : status?.detachError)?.message;
   return {
     nodeName: spec.nodeName,
     by: `VolumeAttachment ${metadata.name}`,
