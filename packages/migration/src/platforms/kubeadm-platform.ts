@@ -8,7 +8,8 @@ import { type Clock, errorChain } from "@longshore/runtime";
 import { migrationGates } from "@longshore/translation";
 import type { Finding } from "../crossing/finding.ts";
 import type { GateValues, Platform } from "../crossing/platform.ts";
-import { gatesWait } from "../crossing/waits.ts";
+import type { Wait } from "../crossing/wait.ts";
+import { gatesWait, waitFor } from "../crossing/waits.ts";
 import {
   commandGates,
   kubeletConfigGates,
@@ -33,6 +34,8 @@ const manifestDir = "/etc/kubernetes/manifests";
 const components = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"] as const;
 const controlPlaneLabels = ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
 const pollMs = 2000;
+/** Nodes whose files are read at the same time in the preflight. */
+const looksMax = 16;
 
 /** Makes the platform. */
 export function createKubeadmPlatform(env: KubeadmPlatformEnv): Platform {
@@ -87,24 +90,39 @@ export function createKubeadmPlatform(env: KubeadmPlatformEnv): Platform {
         await clock.sleep(pollMs, signal);
       }
     },
-    findings: (signal) => nodeFindings(env, signal),
+    findings: (signal, onWaiting) => nodeFindings(env, signal, onWaiting),
   };
 }
 
 /** Nodes that cannot be reached, or whose files cannot be changed: found before anything is. */
-async function nodeFindings(env: KubeadmPlatformEnv, signal: AbortSignal): Promise<readonly Finding[]> {
+async function nodeFindings(
+  env: KubeadmPlatformEnv,
+  signal: AbortSignal,
+  onWaiting: (wait: Wait) => void = () => {},
+): Promise<readonly Finding[]> {
   const { items } = await env.kube.list(resources.nodes, { signal });
-  const findings: Finding[] = [];
-  for (const node of items) findings.push(...(await findingsOf(env, node, signal)));
-  if (!items.some(isControlPlane)) {
-    findings.push({
+  const found = new Map<string, readonly Finding[]>();
+  const left = [...items];
+  const look = async () => {
+    for (let node = left.shift(); node !== undefined; node = left.shift()) {
+      onWaiting(
+        waitFor("Node", node.metadata.name, `its files to be read; ${left.length} more nodes follow`),
+      );
+      found.set(node.metadata.name, await findingsOf(env, node, signal));
+    }
+  };
+  await Promise.all(Array.from({ length: looksMax }, look));
+  const findings = items.flatMap(({ metadata }) => found.get(metadata.name) ?? []);
+  if (items.some(isControlPlane)) return findings;
+  return [
+    ...findings,
+    {
       severity: "blocker",
       object: "the control plane",
       reason: `no Node has the label ${controlPlaneLabels.join(" or ")}`,
       remedy: "label the nodes whose static pods are the control plane, or choose another `platform`",
-    });
-  }
-  return findings;
+    },
+  ];
 }
 
 async function findingsOf(
