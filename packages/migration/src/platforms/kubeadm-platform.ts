@@ -25,6 +25,13 @@ export interface KubeadmPlatformEnv {
   readonly clock: Clock;
   readonly kube: KubeClient;
   readonly nodeCommand: NodeCommand;
+  /** Why a component of this version (`v1.20.2`) would refuse to start with the gate, or undefined when it would start. */
+  readonly refusal: (version: string, gate: string, value: boolean) => string | undefined;
+}
+
+/** A component would not start with the gates. */
+export class GateRefusedError extends Error {
+  override readonly name = "GateRefusedError";
 }
 
 const kubeletConfig = "/var/lib/kubelet/config.yaml";
@@ -40,6 +47,15 @@ const looksMax = 16;
 /** Makes the platform. */
 export function createKubeadmPlatform(env: KubeadmPlatformEnv): Platform {
   const { clock, kube } = env;
+  const requireStart = (what: string, version: string | undefined, values: GateValues) => {
+    for (const [gate, value] of version === undefined ? [] : Object.entries(values)) {
+      const refusal = env.refusal(version ?? "", gate, value);
+      if (refusal === undefined) continue;
+      throw new GateRefusedError(
+        `${what}: ${refusal}; nothing of it was changed: see the gates of its version`,
+      );
+    }
+  };
   const setComponent = async (
     component: (typeof components)[number],
     values: GateValues,
@@ -48,7 +64,11 @@ export function createKubeadmPlatform(env: KubeadmPlatformEnv): Platform {
   ) => {
     for (const nodeName of await controlPlaneNodes(kube, signal)) {
       const file = `${manifestDir}/${component}.yaml`;
-      await changeFile(env, nodeName, file, (text) => withManifestGates(text, values), signal);
+      const change = (text: string) => {
+        requireStart(`Node ${nodeName}: ${component}`, imageVersion(text), values);
+        return withManifestGates(text, values);
+      };
+      await changeFile(env, nodeName, file, change, signal);
       const running = async () => {
         // The API server itself is restarted: that it does not answer meanwhile is what is waited for.
         const pods = await controlPlanePods(kube, component, signal).catch(() => []);
@@ -73,6 +93,8 @@ export function createKubeadmPlatform(env: KubeadmPlatformEnv): Platform {
       for (const component of components) await setComponent(component, values, signal, waits);
     },
     async setNodeGates(nodeName, values, signal, onWaiting) {
+      const node = await kube.get(resources.nodes, { name: nodeName }, { signal });
+      requireStart(`Node ${nodeName}: kubelet`, node?.status?.nodeInfo?.kubeletVersion, values);
       const changed = await changeFile(
         env,
         nodeName,
@@ -92,6 +114,11 @@ export function createKubeadmPlatform(env: KubeadmPlatformEnv): Platform {
     },
     findings: (signal, onWaiting) => nodeFindings(env, signal, onWaiting),
   };
+}
+
+/** The version in the tag of a manifest's image; undefined where it is another tag. */
+function imageVersion(manifest: string): string | undefined {
+  return /^\s*image:\s*["']?\S+:(v\d+\.\d+\.\d+)/m.exec(manifest)?.[1];
 }
 
 /** Nodes that cannot be reached, or whose files cannot be changed: found before anything is. */
@@ -196,6 +223,7 @@ async function changeFile(
   try {
     changed = change(text);
   } catch (error) {
+    if (error instanceof GateRefusedError) throw error;
     throw new NodeFileError(`Node ${nodeName}: ${file}`, { cause: error });
   }
   if (changed === text) return false;
