@@ -89,6 +89,7 @@ beforeAll(async () => {
   symlinkSync(await kubernetes.kubeconfigFor("carrier"), join(dir, "CARRIER"));
   for (const name of nodeNames) await addNode(name);
   await addVolume();
+  await addPod();
   living = live();
 });
 afterAll(async () => {
@@ -120,6 +121,22 @@ async function addNode(name: string): Promise<void> {
       `apiVersion: v1\nkind: Pod\nmetadata:\n  name: ${component}\n  namespace: kube-system\nspec:\n  containers:\n  - command:\n    - ${component}\n    - --v=2 # ours\n    name: ${component}\n`,
     );
   }
+}
+
+/** A pod that a drain takes. */
+async function addPod(): Promise<void> {
+  const owner = {
+    apiVersion: "apps/v1",
+    kind: "StatefulSet",
+    name: "writer",
+    uid: "uid-of-the-set",
+    controller: true,
+  };
+  const metadata = { namespace: "default", name: "writer-0", ownerReferences: [owner] };
+  // Nothing here would end it: it is gone as soon as it is evicted.
+  const spec = { nodeName: "n2", terminationGracePeriodSeconds: 0, containers: [{ name: "c", image: "i" }] };
+  const status = { phase: "Running", conditions: [{ type: "Ready", status: "True" }] };
+  await createWithStatus(kube, resources.pods, { metadata, spec, status } as unknown as KubeObject as never);
 }
 
 async function addVolume(): Promise<void> {
@@ -228,6 +245,9 @@ test("the guide's commands carry a cluster to CSI and back, under the printed ri
   const went = await shell(there);
   expect(went).toMatchObject({ code: 0 });
   expect(went.out).toContain("paused after");
+  expect(
+    await kube.get(resources.pods, { namespace: "default", name: "writer-0" }, { signal }),
+  ).toBeUndefined();
   expect(await migrated()).toEqual(nodeNames);
   expect(read("n2", configFile)).toContain("cgroupDriver: systemd # ours\n");
   expect(kubeletConfigGates(read("n2", configFile))).toEqual({ CSIMigration: true, CSIMigrationAWS: true });

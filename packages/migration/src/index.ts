@@ -98,7 +98,9 @@ export { StepTimeoutError } from "./crossing/watch-step.ts";
 export * from "./platforms/index.ts";
 export {
   type ClusterStatus,
+  type CrossingsRead,
   clusterStatusOf,
+  readCrossings,
   readVolumeStory,
   type VolumeStatus,
   type VolumeStory,

@@ -151,3 +151,26 @@ test("a run pauses between batches, and another machine goes on (migration-contr
   expect(await world.clock.run(run(world, "migrate"))).toMatchObject({ nodesLeft: [] });
   expect(world.broken).toEqual([]);
 });
+
+test("a run stops at a sign that a disk is attached by both paths, before its next change (migration-controllers.md C1)", async () => {
+  const world = await fiveNodes();
+  const [name = "", { nodeName = "" } = {}] =
+    [...world.attached()].find(([disk]) => disk.startsWith("aws-ebs")) ?? [];
+  const source = { persistentVolumeName: name };
+  const va = {
+    metadata: { name: "by-the-driver-too" },
+    spec: { attacher: ebs.driverName, nodeName, source },
+  };
+  const created = await world.kube.create(resources.volumeAttachments, va, { signal });
+  await world.kube.updateStatus(
+    resources.volumeAttachments,
+    { ...created, status: { attached: true } },
+    { signal },
+  );
+  await expect(world.clock.run(run(world, "migrate"))).rejects.toMatchObject({
+    name: "ContractError",
+    signs: [{ rule: "C1", object: `PersistentVolume ${name}` }],
+  });
+  expect(await world.platform.controlPlaneGates(signal)).toEqual({});
+  expect(await cordoned(world)).toEqual([]);
+});

@@ -5,7 +5,13 @@
  * remembers by which path it was attached: one that is detached by the other, or is on two nodes, breaks the contract.
  */
 import { type ApiServer, createApiServer, memoryStore } from "@longshore/apiserver";
-import { type KubeClient, type KubeObject, resources, updateWithRetry } from "@longshore/kube";
+import {
+  type KubeClient,
+  type KubeObject,
+  type PersistentVolume,
+  resources,
+  updateWithRetry,
+} from "@longshore/kube";
 import {
   type CrossingSubject,
   type GateValues,
@@ -102,12 +108,17 @@ class World implements CrossingWorld {
   readonly #ended = new AbortController();
   #living: Promise<void> = Promise.resolve();
 
-  constructor(
-    readonly options: WorldOptions,
-    readonly clock: VirtualClock,
-    readonly env: RuntimeEnv,
-    readonly kube: KubeClient,
-  ) {}
+  readonly options: WorldOptions;
+  readonly clock: VirtualClock;
+  readonly env: RuntimeEnv;
+  readonly kube: KubeClient;
+
+  constructor(options: WorldOptions, clock: VirtualClock, env: RuntimeEnv, kube: KubeClient) {
+    this.options = options;
+    this.clock = clock;
+    this.env = env;
+    this.kube = kube;
+  }
 
   attached() {
     return this.#disks;
@@ -346,7 +357,8 @@ class World implements CrossingWorld {
 
   #uniqueName(subject: CrossingSubject, ordinal: number, path: Path): string {
     if (path === "in-tree") return `${subject.inTreeName}/${handleOf(subject, ordinal)}`;
-    const handle = translateInTreePVToCSI(volumeOf(subject, ordinal) as never).spec?.csi?.volumeHandle ?? "";
+    const handle =
+      (translateInTreePVToCSI(volumeOf(subject, ordinal)) as PersistentVolume).spec?.csi?.volumeHandle ?? "";
     return csiUniqueVolumeName(subject.driverName, handle);
   }
 

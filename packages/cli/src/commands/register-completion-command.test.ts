@@ -20,7 +20,7 @@ test.skipIf(!existsSync("/bin/bash")).each([
   ["a verb", ["longshore", "cl"], ["cluster"]],
   ["a verb below a verb", ["longshore", "cluster", "st"], ["stop", "start", "status"]],
   ["below that one too", ["longshore", "cluster", "node", ""], ["restart", "kill", "--help"]],
-  ["an option", ["longshore", "migrate", "--pl"], ["--plugin"]],
+  ["an option", ["longshore", "migrate", "--plu"], ["--plugin"]],
   ["an option that takes a time", ["longshore", "rollback", "--st"], ["--step-timeout"]],
   [
     "options after the value of one",

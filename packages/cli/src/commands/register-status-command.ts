@@ -21,7 +21,8 @@ export function registerStatusCommand(program: Command): void {
     .option("--context <name>", "of the kubeconfig; default its current one")
     .addHelpText(
       "after",
-      "\nIt only lists objects; the rights are those that `longshore assess --print-rbac` prints, with --volume also to list Events.\n" +
+      "\nIt only lists objects; the rights are those that `longshore assess --print-rbac` prints, with --volume also to list Events;\n" +
+        "a crossing is shown where the ConfigMaps of its journals in kube-system may be read.\n" +
         "Exit codes: 0 printed, 1 failed, 2 wrong usage, 130 interrupted.",
     )
     .action(async (flags: StatusFlags) => {
@@ -30,13 +31,16 @@ export function registerStatusCommand(program: Command): void {
 }
 
 async function statusText(flags: StatusFlags, signal: AbortSignal): Promise<string> {
-  const { clusterStatusOf, collectCluster, readVolumeStory } = await import("@longshore/migration");
+  const { clusterStatusOf, collectCluster, readCrossings, readVolumeStory } = await import(
+    "@longshore/migration"
+  );
   const { volume, output } = flags;
   return withCluster(flags, "or run it in a pod", async (env) => {
     const inventory = await collectCluster(env, { signal });
     if (volume === undefined) {
+      const read = await readCrossings(env, signal);
       const status = clusterStatusOf(inventory);
-      return output === "json" ? jsonText(status) : clusterTables(status);
+      return output === "json" ? jsonText({ ...status, ...read }) : clusterTables(status, read);
     }
     const story = await readVolumeStory(env.kube, inventory, volume, signal);
     return output === "json" ? jsonText(story) : storyText(story);

@@ -36,17 +36,39 @@ const story: VolumeStory = {
 const wordsOf = (text: string) => text.split("\n").map((line) => line.split(/ {2,}/));
 
 it("shows the path of volumes and why a disk is held, with what drivers say made harmless", () => {
-  const text = clusterTables({
-    at: "2026-01-01T12:00:00Z",
-    nodes: [
-      { name: "n1", ready: true, migratedPlugins: ["kubernetes.io/aws-ebs"], drivers: ["ebs.csi.aws.com"] },
-      { name: "n2", ready: false, cordoned: "crossing", migratedPlugins: [], drivers: [] },
-    ],
-    volumes: [story],
-    gaps: ["kind Pod: list pods: forbidden"],
-  });
+  const text = clusterTables(
+    {
+      at: "2026-01-01T12:00:00Z",
+      nodes: [
+        { name: "n1", ready: true, migratedPlugins: ["kubernetes.io/aws-ebs"], drivers: ["ebs.csi.aws.com"] },
+        { name: "n2", ready: false, cordoned: "crossing", migratedPlugins: [], drivers: [] },
+      ],
+      volumes: [story],
+      strays: [
+        {
+          disk: "kubernetes.io/aws-ebs/vol-9",
+          holder: { nodeName: "n2", by: "Node n2, status.volumesAttached", attached: true, because: [] },
+        },
+      ],
+      gaps: ["kind Pod: list pods: forbidden"],
+    },
+    {
+      crossings: [
+        {
+          state: "interrupted",
+          plugin: "kubernetes.io/aws-ebs",
+          direction: "migrate",
+          startedAt: "2026-01-01T11:00:00Z",
+          nodesDone: ["n1"],
+          interruption: { how: "paused", at: "2026-01-01T11:30:00Z" },
+        },
+      ],
+    },
+  );
   const lines = wordsOf(text);
   expect(lines).toContainEqual(["n1", "yes", "-", "kubernetes.io/aws-ebs", "ebs.csi.aws.com"]);
+  expect(lines).toContainEqual(["CROSSING", "migrate kubernetes.io/aws-ebs: interrupted, 1 of 2 nodes done"]);
+  expect(lines).toContainEqual(["INTERRUPTED", "it has paused, 2026-01-01T11:30:00Z; run it again to go on"]);
   expect(lines).toContainEqual(["n2", "no", "by a crossing", "-", "-"]);
   expect(lines).toContainEqual([
     "a",
@@ -55,6 +77,7 @@ it("shows the path of volumes and why a disk is held, with what drivers say made
     "kubernetes.io/aws-ebs",
     "default/p1 on n1 (csi)",
   ]);
+  expect(text).toContain("no volume: kubernetes.io/aws-ebs/vol-9");
   expect(text).toContain("Pod default/p1 uses it; the disk\\nis \\x1b[31mbusy");
   expect(text).toContain("not read: kind Pod: list pods: forbidden\n");
 });

@@ -1,11 +1,15 @@
 /** What `longshore status` prints for people. */
-import type { ClusterStatus, VolumeStatus, VolumeStory } from "@longshore/migration";
+import type { ClusterStatus, CrossingsRead, VolumeStatus, VolumeStory } from "@longshore/migration";
 import { textTable } from "../text-table.ts";
+import { crossingRows } from "./crossing-rows.ts";
 
 const listed = (words: readonly string[]): string => (words.length === 0 ? "-" : words.join(", "));
 
-/** The cluster as three tables: nodes, volumes, and who holds which disk. */
-export function clusterTables({ nodes, volumes, gaps }: ClusterStatus): string {
+/** The cluster as tables: its crossings, nodes, volumes, and who holds which disk. */
+export function clusterTables(
+  { nodes, volumes, strays, gaps }: ClusterStatus,
+  { crossings, gap }: CrossingsRead = { crossings: [] },
+): string {
   const nodeRows = nodes.map(({ name, ready, cordoned, migratedPlugins, drivers }) => [
     name,
     ready ? "yes" : "no",
@@ -20,11 +24,18 @@ export function clusterTables({ nodes, volumes, gaps }: ClusterStatus): string {
     volume.plugin ?? volume.driver ?? "other",
     listed(pathsOf(volume)),
   ]);
+  const crossed = crossings.flatMap((crossing) => crossingRows(crossing, nodes.length));
+  const strayRows = strays.map(({ disk, holder }) => [`no volume: ${disk}`, ...holderCells(holder)]);
   const parts = [
+    ...(crossed.length === 0 ? [] : [textTable(crossed)]),
     textTable([["NODE", "READY", "CORDONED", "MIGRATED", "DRIVERS"], ...nodeRows]),
     textTable([["VOLUME", "PHASE", "CLAIM", "PLUGIN", "USED BY"], ...volumeRows]),
-    textTable([["DISK OF", "HELD ON", "BY", "SINCE", "ATTACHED", "BECAUSE"], ...volumes.flatMap(holderRows)]),
-    ...gaps.map((gap) => textTable([[`not read: ${gap}`]])),
+    textTable([
+      ["DISK OF", "HELD ON", "BY", "SINCE", "ATTACHED", "BECAUSE"],
+      ...volumes.flatMap(holderRows),
+      ...strayRows,
+    ]),
+    ...[...gaps, ...(gap === undefined ? [] : [gap])].map((gap) => textTable([[`not read: ${gap}`]])),
   ];
   return parts.join("\n");
 }
@@ -34,14 +45,17 @@ function pathsOf({ uses }: VolumeStatus): string[] {
 }
 
 function holderRows({ name, holders }: VolumeStatus): string[][] {
-  return holders.map(({ nodeName, by, since, attached, because }) => [
-    name,
+  return holders.map((holder) => [name, ...holderCells(holder)]);
+}
+
+function holderCells({ nodeName, by, since, attached, because }: VolumeStatus["holders"][number]): string[] {
+  return [
     nodeName,
     by,
     since ?? "-",
     attached ? "yes" : "no",
     because.length === 0 ? "-" : because.join("; "),
-  ]);
+  ];
 }
 
 /** The story of one volume, for people. */

@@ -1,4 +1,4 @@
-/** Runs single steps of a crossing: within their limit, reported, in the journal before and after, and patient while the API server is away. */
+/** Runs single steps of a crossing: within their limit, reported, in the journal before and after, and patient while the API server is unreachable. */
 import { type CrossingEnv, type CrossingOptions, defaultStepTimeoutMs } from "./crossing-options.ts";
 import type { JournalKeeper } from "./journal-keeper.ts";
 import { patiently } from "./patience.ts";

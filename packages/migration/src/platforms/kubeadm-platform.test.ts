@@ -15,7 +15,7 @@ import type { KubeClient, KubeObject, ListOptions, ObjectRef, Resource } from "@
 import { kernelHost, VirtualClock } from "@longshore/runtime";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { kubeletConfigGates, manifestGates } from "./feature-gate-files.ts";
-import { createKubeadmPlatform } from "./kubeadm-platform.ts";
+import { createKubeadmPlatform, type KubeadmPlatformEnv } from "./kubeadm-platform.ts";
 import { nodeCommandOf } from "./node-command.ts";
 
 const signal = new AbortController().signal;
@@ -70,7 +70,7 @@ function aNode(name: string, isControlPlane = false): void {
     write(
       name,
       manifestOf(component),
-      `apiVersion: v1\nkind: Pod\nmetadata:\n  name: ${component}\nspec:\n  containers:\n  - command:\n${command}    name: c\n`,
+      `apiVersion: v1\nkind: Pod\nmetadata:\n  name: ${component}\nspec:\n  containers:\n  - command:\n${command}    image: k8s.gcr.io/${component}:v1.20.2\n    name: c\n`,
     );
   }
 }
@@ -89,7 +89,10 @@ function apiOf(nodes: readonly { readonly name: string; readonly isControlPlane?
   };
   const labels = { "node-role.kubernetes.io/control-plane": "" };
   return {
-    get: async (_resource: Resource<KubeObject>, { name }: ObjectRef) => csiNode(name),
+    get: async ({ plural }: Resource<KubeObject>, { name }: ObjectRef) =>
+      plural === "nodes"
+        ? { metadata: { name }, status: { nodeInfo: { kubeletVersion: "v1.20.2" } } }
+        : csiNode(name),
     list: async ({ plural }: Resource<KubeObject>, options: ListOptions) => {
       if (plural === "nodes") {
         return {
@@ -120,10 +123,13 @@ function apiOf(nodes: readonly { readonly name: string; readonly isControlPlane?
   } as unknown as KubeClient;
 }
 
-function platformOf(nodes: Parameters<typeof apiOf>[0]) {
+function platformOf(
+  nodes: Parameters<typeof apiOf>[0],
+  refusal: KubeadmPlatformEnv["refusal"] = () => undefined,
+) {
   const command = [process.execPath, "-e", runner, `${dir}/{node}`];
   const nodeCommand = nodeCommandOf(kernelHost(), command, { PATH: process.env.PATH ?? "" });
-  return createKubeadmPlatform({ clock: new VirtualClock(), kube: apiOf(nodes), nodeCommand });
+  return createKubeadmPlatform({ clock: new VirtualClock(), kube: apiOf(nodes), nodeCommand, refusal });
 }
 
 describe("a node", () => {
@@ -182,6 +188,25 @@ it("the control plane gets the gates in every manifest, the API server first", a
   }
   expect(await platform.controlPlaneGates(signal)).toEqual(gates);
   expect(restarts("m1")).toEqual([]);
+});
+
+it("what would not start with the gates is left as it is", async () => {
+  aNode("m1", true);
+  const asked: string[] = [];
+  const platform = platformOf([{ name: "m1", isControlPlane: true }], (version, gate, value) => {
+    asked.push(`${version} ${gate}=${value}`);
+    return gate === "CSIMigrationAWS" ? "it does not know CSIMigrationAWS" : undefined;
+  });
+  const before = read("m1", manifestOf("kube-apiserver"));
+  await expect(platform.setControlPlaneGates(gates, signal)).rejects.toThrow(
+    "Node m1: kube-apiserver: it does not know CSIMigrationAWS; nothing of it was changed",
+  );
+  await expect(platform.setNodeGates("m1", gates, signal)).rejects.toThrow(
+    "Node m1: kubelet: it does not know",
+  );
+  expect(read("m1", manifestOf("kube-apiserver"))).toBe(before);
+  expect(restarts("m1")).toEqual([]);
+  expect(asked).toEqual(Array(2).fill(["v1.20.2 CSIMigration=true", "v1.20.2 CSIMigrationAWS=true"]).flat());
 });
 
 describe("the command", () => {

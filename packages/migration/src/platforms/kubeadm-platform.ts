@@ -8,7 +8,8 @@ import { type Clock, errorChain } from "@longshore/runtime";
 import { migrationGates } from "@longshore/translation";
 import type { Finding } from "../crossing/finding.ts";
 import type { GateValues, Platform } from "../crossing/platform.ts";
-import { gatesWait } from "../crossing/waits.ts";
+import type { Wait } from "../crossing/wait.ts";
+import { gatesWait, waitFor } from "../crossing/waits.ts";
 import {
   commandGates,
   kubeletConfigGates,
@@ -24,6 +25,13 @@ export interface KubeadmPlatformEnv {
   readonly clock: Clock;
   readonly kube: KubeClient;
   readonly nodeCommand: NodeCommand;
+  /** Why a component of this version (`v1.20.2`) would refuse to start with the gate, or undefined when it would start. */
+  readonly refusal: (version: string, gate: string, value: boolean) => string | undefined;
+}
+
+/** A component would not start with the gates. */
+export class GateRefusedError extends Error {
+  override readonly name = "GateRefusedError";
 }
 
 const kubeletConfig = "/var/lib/kubelet/config.yaml";
@@ -33,10 +41,21 @@ const manifestDir = "/etc/kubernetes/manifests";
 const components = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"] as const;
 const controlPlaneLabels = ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
 const pollMs = 2000;
+/** Nodes whose files are read at the same time in the preflight. */
+const looksMax = 16;
 
 /** Makes the platform. */
 export function createKubeadmPlatform(env: KubeadmPlatformEnv): Platform {
   const { clock, kube } = env;
+  const requireStart = (what: string, version: string | undefined, values: GateValues) => {
+    for (const [gate, value] of version === undefined ? [] : Object.entries(values)) {
+      const refusal = env.refusal(version ?? "", gate, value);
+      if (refusal === undefined) continue;
+      throw new GateRefusedError(
+        `${what}: ${refusal}; nothing of it was changed: see the gates of its version`,
+      );
+    }
+  };
   const setComponent = async (
     component: (typeof components)[number],
     values: GateValues,
@@ -45,7 +64,11 @@ export function createKubeadmPlatform(env: KubeadmPlatformEnv): Platform {
   ) => {
     for (const nodeName of await controlPlaneNodes(kube, signal)) {
       const file = `${manifestDir}/${component}.yaml`;
-      await changeFile(env, nodeName, file, (text) => withManifestGates(text, values), signal);
+      const change = (text: string) => {
+        requireStart(`Node ${nodeName}: ${component}`, imageVersion(text), values);
+        return withManifestGates(text, values);
+      };
+      await changeFile(env, nodeName, file, change, signal);
       const running = async () => {
         // The API server itself is restarted: that it does not answer meanwhile is what is waited for.
         const pods = await controlPlanePods(kube, component, signal).catch(() => []);
@@ -70,6 +93,8 @@ export function createKubeadmPlatform(env: KubeadmPlatformEnv): Platform {
       for (const component of components) await setComponent(component, values, signal, waits);
     },
     async setNodeGates(nodeName, values, signal, onWaiting) {
+      const node = await kube.get(resources.nodes, { name: nodeName }, { signal });
+      requireStart(`Node ${nodeName}: kubelet`, node?.status?.nodeInfo?.kubeletVersion, values);
       const changed = await changeFile(
         env,
         nodeName,
@@ -87,24 +112,44 @@ export function createKubeadmPlatform(env: KubeadmPlatformEnv): Platform {
         await clock.sleep(pollMs, signal);
       }
     },
-    findings: (signal) => nodeFindings(env, signal),
+    findings: (signal, onWaiting) => nodeFindings(env, signal, onWaiting),
   };
 }
 
+/** The version in the tag of a manifest's image; undefined where it is another tag. */
+function imageVersion(manifest: string): string | undefined {
+  return /^\s*image:\s*["']?\S+:(v\d+\.\d+\.\d+)/m.exec(manifest)?.[1];
+}
+
 /** Nodes that cannot be reached, or whose files cannot be changed: found before anything is. */
-async function nodeFindings(env: KubeadmPlatformEnv, signal: AbortSignal): Promise<readonly Finding[]> {
+async function nodeFindings(
+  env: KubeadmPlatformEnv,
+  signal: AbortSignal,
+  onWaiting: (wait: Wait) => void = () => {},
+): Promise<readonly Finding[]> {
   const { items } = await env.kube.list(resources.nodes, { signal });
-  const findings: Finding[] = [];
-  for (const node of items) findings.push(...(await findingsOf(env, node, signal)));
-  if (!items.some(isControlPlane)) {
-    findings.push({
+  const found = new Map<string, readonly Finding[]>();
+  const left = [...items];
+  const look = async () => {
+    for (let node = left.shift(); node !== undefined; node = left.shift()) {
+      onWaiting(
+        waitFor("Node", node.metadata.name, `its files to be read; ${left.length} more nodes follow`),
+      );
+      found.set(node.metadata.name, await findingsOf(env, node, signal));
+    }
+  };
+  await Promise.all(Array.from({ length: looksMax }, look));
+  const findings = items.flatMap(({ metadata }) => found.get(metadata.name) ?? []);
+  if (items.some(isControlPlane)) return findings;
+  return [
+    ...findings,
+    {
       severity: "blocker",
       object: "the control plane",
       reason: `no Node has the label ${controlPlaneLabels.join(" or ")}`,
       remedy: "label the nodes whose static pods are the control plane, or choose another `platform`",
-    });
-  }
-  return findings;
+    },
+  ];
 }
 
 async function findingsOf(
@@ -178,6 +223,7 @@ async function changeFile(
   try {
     changed = change(text);
   } catch (error) {
+    if (error instanceof GateRefusedError) throw error;
     throw new NodeFileError(`Node ${nodeName}: ${file}`, { cause: error });
   }
   if (changed === text) return false;

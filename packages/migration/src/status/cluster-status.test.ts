@@ -144,3 +144,36 @@ it("names who holds a disk since when, and why it is not released", async () => 
     },
   ]);
 });
+
+it("shows who holds a pod's own volume, and disks that no volume of the API is", async () => {
+  const own = "kubernetes.io/aws-ebs/vol-c";
+  const gone = "kubernetes.io/csi/ebs.csi.aws.com^vol-x";
+  const attached = [own, gone, "kubernetes.io/iscsi/other"].map((name) => ({ name, devicePath: "" }));
+  const status = await statusOf(
+    node("n1", { volumesAttached: attached }),
+    pv("a", "vol-a"),
+    claim("a"),
+    pod("p3", "n1", { awsElasticBlockStore: { volumeID: "vol-c" } }),
+    attachment("of-a-volume-that-is-gone", "n1", {}, { attached: true }),
+    {
+      ...attachment("", "n1", {}, { attached: true }),
+      metadata: { name: "csi-own", creationTimestamp: attachedAt },
+      spec: {
+        attacher: "ebs.csi.aws.com",
+        nodeName: "n1",
+        source: { inlineVolumeSpec: { csi: { driver: "ebs.csi.aws.com", volumeHandle: "vol-c" } } },
+      },
+    },
+  );
+  expect(status.volumes.slice(1)).toMatchObject([
+    {
+      name: "volume data of Pod default/p3",
+      handle: "vol-c",
+      holders: [{ nodeName: "n1", by: "VolumeAttachment csi-own", because: ["Pod default/p3 uses it"] }],
+    },
+  ]);
+  expect(status.strays.map(({ disk, holder }) => `${disk} by ${holder.by}`)).toEqual([
+    "PersistentVolume of-a-volume-that-is-gone by VolumeAttachment csi-of-a-volume-that-is-gone",
+    `${gone} by Node n1, status.volumesAttached`,
+  ]);
+});

@@ -2,14 +2,14 @@
  * What of a cluster is where: the drivers and migrated plugins of each node, the path that each volume takes there, and who
  * holds which disk. A pure function of what was read. Source: docs/behaviour/migration-controllers.md C1, C2.
  */
-import type { Node, Stored } from "@longshore/kube";
+import type { Node, PersistentVolume, Stored } from "@longshore/kube";
 import { csiUniqueVolumeName } from "@longshore/storage";
 import { type AssessView, assessView } from "../assess/assess-view.ts";
 import type { Inventory } from "../assess/inventory.ts";
 import { isCordonedForCrossing } from "../crossing/cordon.ts";
 import { migratedPluginsOf } from "../crossing/node-state.ts";
 import { type VolumeForm, volumeFormOf } from "../crossing/volume-form.ts";
-import { type DiskHolder, holderIndex } from "./disk-holders.ts";
+import { type DiskHolder, type HolderIndex, holderIndex, type StrayDisk } from "./disk-holders.ts";
 
 /** One node. */
 export interface NodeStatus {
@@ -55,6 +55,8 @@ export interface ClusterStatus {
   readonly at: string;
   readonly nodes: readonly NodeStatus[];
   readonly volumes: readonly VolumeStatus[];
+  /** Disks that are held although no volume of the API is one of them. */
+  readonly strays: readonly StrayDisk[];
   /** What could not be read, one sentence each: what depends on it is missing above. */
   readonly gaps: readonly string[];
 }
@@ -62,12 +64,24 @@ export interface ClusterStatus {
 /** The status. It takes time in proportion to the inventory. */
 export function clusterStatusOf(inventory: Inventory): ClusterStatus {
   const view = assessView(inventory, undefined);
+  const holders = holderIndex(inventory);
+  const volumes = [...boundVolumes(view, holders), ...ownVolumes(view, holders)];
   return {
     at: inventory.now.toISOString(),
     nodes: nodesOf(inventory),
-    volumes: [...boundVolumes(view), ...ownVolumes(view)],
+    volumes,
+    strays: isWhole(inventory) ? holders.strays() : [],
     gaps: inventory.gaps.map(({ object, evidence }) => `${object}: ${evidence}`),
   };
+}
+
+/** Kinds without which a disk whose volume is there would seem to be of none. */
+const volumeKinds: readonly string[] = ["PersistentVolume", "PersistentVolumeClaim", "Pod"].map(
+  (kind) => `kind ${kind}`,
+);
+
+function isWhole({ gaps }: Inventory): boolean {
+  return !gaps.some(({ object }) => volumeKinds.includes(object));
 }
 
 function nodesOf({ nodes, csiNodes }: Inventory): NodeStatus[] {
@@ -91,9 +105,8 @@ function cordonOf(node: Stored<Node>): Pick<NodeStatus, "cordoned"> {
   return node.spec?.unschedulable === true ? { cordoned: "other" } : {};
 }
 
-function boundVolumes(view: AssessView): VolumeStatus[] {
+function boundVolumes(view: AssessView, holders: HolderIndex): VolumeStatus[] {
   const uses = usesByVolume(view);
-  const holders = holderIndex(view.inventory);
   return view.inventory.volumes.map((pv): VolumeStatus => {
     const { name } = pv.metadata;
     const form = volumeFormOf(pv);
@@ -142,18 +155,31 @@ function useStatusOf(
   return { nodeName, pod: `${namespace}/${name}`, path: isInTree ? "in-tree" : "csi" };
 }
 
-function ownVolumes(view: AssessView): VolumeStatus[] {
+function ownVolumes(view: AssessView, holders: HolderIndex): VolumeStatus[] {
   return view.uses.flatMap((use): VolumeStatus[] => {
     if (use.pv !== undefined || use.gates === undefined) return [];
+    const form = formOfOwn(use);
+    const uses = [useStatusOf(view, use)];
     return [
       {
         name: use.what,
         form: "in-tree",
         plugin: use.gates.inTreeName,
         driver: use.driver,
-        uses: [useStatusOf(view, use)],
-        holders: [],
+        ...(form.kind === "other" ? {} : { handle: form.handle }),
+        uses,
+        holders: holders.of("", uniqueNamesOf(form), uses),
       },
     ];
   });
+}
+
+/** The form of a volume of the pod's own, whose source a PersistentVolume has in the same fields. */
+function formOfOwn({ pod, what }: AssessView["uses"][number]): VolumeForm {
+  const { namespace, name } = pod.metadata;
+  const volume = pod.spec?.volumes?.find(
+    (each) => what === `volume ${each.name} of Pod ${namespace}/${name}`,
+  );
+  const { name: _name, ...source } = volume ?? { name: "" };
+  return volumeFormOf({ metadata: { name: "" }, spec: source } as PersistentVolume);
 }

@@ -20,6 +20,7 @@ import {
   type Platform,
   readClusterId,
 } from "@longshore/migration";
+import { gateTable } from "@longshore/volumes";
 import { configOf } from "../../cluster-access.ts";
 import { absolute, clusterDir, commandEnv } from "../../environment.ts";
 import { UsageError } from "../../exit.ts";
@@ -131,7 +132,7 @@ async function platformFor(
         return value === undefined ? [] : [[variable, value] as const];
       });
       const nodeCommand = nodeCommandOf(env.host, words, Object.fromEntries(known));
-      return createKubeadmPlatform({ ...env, nodeCommand });
+      return createKubeadmPlatform({ ...env, nodeCommand, refusal: gateRefusal });
     }
     case "openshift": {
       const { createOpenShiftPlatform } = await import("@longshore/migration/openshift");
@@ -140,6 +141,16 @@ async function platformFor(
     case "gardener":
       return gardenerPlatform(flags, env, clients);
   }
+}
+
+/** Why Kubernetes of this version refuses to start with the gate. */
+export function gateRefusal(version: string, gate: string, value: boolean): string | undefined {
+  const minor = /^v?(1\.\d+)\./.exec(version)?.[1];
+  const row = minor === undefined ? undefined : gateTable(minor).find((each) => each.gate === gate);
+  if (row === undefined) return undefined;
+  if (row.stage === "notYet") return `${version} does not have the feature gate ${gate} yet`;
+  if (row.stage === "removed") return `${version} does not have the feature gate ${gate} any more`;
+  return row.locked && row.default !== value ? `${version} has ${gate} locked to ${row.default}` : undefined;
 }
 
 async function gardenerPlatform(
