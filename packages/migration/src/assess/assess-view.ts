@@ -50,6 +50,16 @@ export interface InventoryFacts {
   readonly faults: ReadonlyMap<string, TranslationFault>;
   /** Plugins of which the cluster has anything: a volume, a pod's own volume or a class. */
   readonly plugins: readonly MigrationGates[];
+  /** How much of each the cluster has. */
+  readonly amounts: ReadonlyMap<MigrationGates, PluginAmounts>;
+}
+
+/** How much of a plugin a cluster has. */
+export interface PluginAmounts {
+  volumes: number;
+  /** Pods with volumes of their own. */
+  pods: number;
+  classes: number;
 }
 
 /** See the file. */
@@ -94,11 +104,13 @@ export function inventoryFacts(inventory: Inventory): InventoryFacts {
     for (const plugin of migratedPluginsOf(csiNode)) addTo(migratedOn, plugin, node);
   }
   const volumeByName = new Map(inventory.volumes.map((pv) => [pv.metadata.name, pv]));
+  const amounts = amountsOf(inventory);
   return {
     ...{ inventory, volumeByName, registered, migratedOn },
     uses: usesOf(inventory, volumeByName),
     ...translatedVolumes(inventory),
-    plugins: pluginsOf(inventory),
+    plugins: migrationGates.filter((gates) => amounts.has(gates)),
+    amounts,
   };
 }
 
@@ -160,13 +172,21 @@ function claimNameOf(pod: Stored<Pod>, volume: Volume): string | undefined {
   return volume.persistentVolumeClaim?.claimName;
 }
 
-function pluginsOf({ volumes, pods, classes }: Inventory): MigrationGates[] {
-  const names = new Set<MigrationGates | undefined>();
-  for (const pv of volumes) names.add(pluginOfVolume(pv));
-  for (const pod of pods)
-    for (const volume of pod.spec?.volumes ?? []) names.add(pluginOfInlineVolume(volume));
-  for (const { provisioner } of classes) names.add(gatesOf(provisioner));
-  return migrationGates.filter((gates) => names.has(gates));
+function amountsOf({ volumes, pods, classes }: Inventory): Map<MigrationGates, PluginAmounts> {
+  const amounts = new Map<MigrationGates, PluginAmounts>();
+  const count = (gates: MigrationGates | undefined, what: keyof PluginAmounts) => {
+    if (gates === undefined) return;
+    const of = amounts.get(gates) ?? { volumes: 0, pods: 0, classes: 0 };
+    of[what] += 1;
+    amounts.set(gates, of);
+  };
+  for (const pv of volumes) count(pluginOfVolume(pv), "volumes");
+  for (const pod of pods) {
+    const own = (pod.spec?.volumes ?? []).map(pluginOfInlineVolume).filter((gates) => gates !== undefined);
+    for (const gates of own.length > 1 ? new Set(own) : own) count(gates, "pods");
+  }
+  for (const { provisioner } of classes) count(gatesOf(provisioner), "classes");
+  return amounts;
 }
 
 /**

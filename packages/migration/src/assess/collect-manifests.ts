@@ -119,14 +119,14 @@ class ManifestReader implements PieceSink {
     this.#parsed(parse, line, (value) => this.#object(value, this.#items));
   }
 
-  jsonItem(text: string): boolean {
-    let value: unknown;
+  jsonItems(text: string): boolean {
+    let values: readonly unknown[];
     try {
-      value = JSON.parse(withoutUnreadParts(text));
+      values = JSON.parse(`[${withoutUnreadParts(text)}]`);
     } catch {
       return false;
     }
-    this.#object(value, this.#items);
+    for (const value of values) this.#object(value, this.#items);
     return true;
   }
 
