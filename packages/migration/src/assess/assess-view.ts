@@ -200,7 +200,7 @@ export function stateOf(view: AssessView, { inTreeName }: MigrationGates): Plugi
 }
 
 /** True when the driver is registered on the node. */
-export function hasDriver(view: AssessView, driver: string, nodeName: string): boolean {
+export function hasDriver(view: InventoryFacts, driver: string, nodeName: string): boolean {
   return view.registered.get(driver)?.has(nodeName) === true;
 }
 

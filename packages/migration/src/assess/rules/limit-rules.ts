@@ -1,10 +1,10 @@
 /** How many volumes nodes may have: more than their drivers allow, and the room before and after a crossing. */
 import type { MigrationGates } from "@longshore/translation";
-import type { AssessView } from "../assess-view.ts";
+import type { InventoryFacts } from "../assess-view.ts";
 import { found, type RuleFinding } from "../assessment-finding.ts";
 
 /** Findings about limits. */
-export function limitRules(view: AssessView): RuleFinding[] {
+export function limitRules(view: InventoryFacts): RuleFinding[] {
   if (view.inventory.unread.has("CSINode")) return [];
   const used = usedVolumes(view);
   return [...exceeded(view, used), ...view.plugins.flatMap((gates) => headroom(view, gates, used))];
@@ -13,7 +13,7 @@ export function limitRules(view: AssessView): RuleFinding[] {
 type UsedVolumes = ReadonlyMap<string, ReadonlySet<string>>;
 
 /** The volumes of each driver on each node, by `node/driver`. Those in pods count as well as PersistentVolumes do. */
-function usedVolumes(view: AssessView): UsedVolumes {
+function usedVolumes(view: InventoryFacts): UsedVolumes {
   const used = new Map<string, Set<string>>();
   for (const { nodeName, driver, what } of view.uses) {
     const key = `${nodeName}/${driver}`;
@@ -24,7 +24,7 @@ function usedVolumes(view: AssessView): UsedVolumes {
   return used;
 }
 
-function exceeded(view: AssessView, used: UsedVolumes): RuleFinding[] {
+function exceeded(view: InventoryFacts, used: UsedVolumes): RuleFinding[] {
   return view.inventory.csiNodes.flatMap(({ metadata, spec }) =>
     (spec?.drivers ?? []).flatMap(({ name, allocatable }) => {
       const count = used.get(`${metadata.name}/${name}`)?.size ?? 0;
@@ -49,7 +49,7 @@ interface Room {
 }
 
 /** Room on the nodes by the limit of the in-tree plugin and by that of the driver. */
-function headroom(view: AssessView, gates: MigrationGates, used: UsedVolumes): RuleFinding[] {
+function headroom(view: InventoryFacts, gates: MigrationGates, used: UsedVolumes): RuleFinding[] {
   const { inTreeName, driverName } = gates;
   const count = (node: string) => used.get(`${node}/${driverName}`)?.size ?? 0;
   const key = `attachable-volumes-${inTreeName.slice(inTreeName.indexOf("/") + 1)}`;
