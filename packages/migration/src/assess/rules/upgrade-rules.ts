@@ -44,18 +44,15 @@ function goneSources(view: AssessView): RuleFinding[] {
   const { minor } = view;
   if (minor === undefined) return [];
   const gone = Object.entries(removedSources).filter(([, name]) => pluginStateAt(name, minor) === "gone");
-  const report = (object: Stored<KubeObject>, kind: string, source: object | undefined, path: string) =>
-    gone
-      .filter(
-        ([field]) => source !== undefined && (source as Readonly<Record<string, unknown>>)[field] != null,
-      )
-      .map(([field, name]) =>
-        found("LS1701", {
-          object: subjectOf(kind, object),
-          field: `${path}.${field}`,
-          evidence: `${name} is not in Kubernetes 1.${minor}`,
-        }),
-      );
+  if (gone.length === 0) return [];
+  const report = (object: Stored<KubeObject>, kind: string, source: object | undefined, path: string) => {
+    const members = (source ?? {}) as Readonly<Record<string, unknown>>;
+    const removed = gone.find(([field]) => members[field] != null);
+    if (removed === undefined) return [];
+    const [field, name] = removed;
+    const evidence = `${name} is not in Kubernetes 1.${minor}`;
+    return [found("LS1701", { object: subjectOf(kind, object), field: `${path}.${field}`, evidence })];
+  };
   return [
     ...view.inventory.volumes.flatMap((pv) => report(pv, "PersistentVolume", pv.spec, "spec")),
     ...[...view.inventory.pods, ...view.inventory.workloads].flatMap((holder) =>
