@@ -250,6 +250,11 @@ async function minorOf(flag: string, text: string | undefined): Promise<number |
   return minor;
 }
 
+/** On a terminal; a log of a job needs no progress. */
+function progressOn({ stderr }: AssessStreams): { readonly onProgress?: (text: string) => void } {
+  return stderr.isTTY === true ? { onProgress: (text) => stderr.write(`read ${text}\n`) } : {};
+}
+
 async function fromDump(
   flags: AssessFlags,
   templates: readonly TemplatePath[],
@@ -266,6 +271,7 @@ async function fromDump(
     now: systemClock.now(),
     checkSecrets: flags.checkSecrets === true,
     templates,
+    ...progressOn(streams),
   });
 }
 
@@ -276,14 +282,12 @@ async function fromCluster(
   signal: AbortSignal,
 ): Promise<Inventory> {
   const { collectCluster } = await import("@longshore/migration");
-  const progress = (text: string) => streams.stderr.write(`read ${text}\n`);
   return withCluster(flags, "or name a dump with --filename", (env) =>
     collectCluster(env, {
       signal,
       checkSecrets: flags.checkSecrets === true,
       templates,
-      // A log of a job needs no progress.
-      ...(streams.stderr.isTTY === true ? { onProgress: progress } : {}),
+      ...progressOn(streams),
     }),
   );
 }
