@@ -11,7 +11,6 @@ import {
   parseTemplatePath,
   renderReport,
 } from "@longshore/migration";
-import { dump } from "js-yaml";
 import * as clouds from "./clusters-by-cloud.ts";
 import * as troubles from "./clusters-in-trouble.ts";
 import { galleryNow } from "./parts.ts";
@@ -65,7 +64,9 @@ function dumpOf({ objects, form }: Exhibit): Readonly<Record<string, string | Ui
     case "JSON lines":
       return { "dump.jsonl": objects.map((object) => `${JSON.stringify(object)}\n`).join("") };
     case "YAML":
-      return { "dump.yaml": objects.map((object) => `---\n${dump(object)}`).join("") };
+      return {
+        "dump.yaml": objects.map((object) => `---\n${JSON.stringify(object, undefined, 1)}\n`).join(""),
+      };
     case "gzip":
       return { "dump.json.gz": gzipSync(JSON.stringify(listOf(objects))) };
     case "lists of kinds": {
