@@ -94,6 +94,9 @@ export function assessView(inventory: Inventory, minor: number | undefined): Ass
   return { ...inventoryFacts(inventory), minor };
 }
 
+/** The plugin of each PersistentVolume; undefined for one that cannot cross. */
+type PluginOfVolume = ReadonlyMap<Stored<PersistentVolume>, MigrationGates | undefined>;
+
 /** Finds what follows from the inventory, in time proportional to it. */
 export function inventoryFacts(inventory: Inventory): InventoryFacts {
   const registered = new Map<string, Set<string>>();
@@ -104,11 +107,12 @@ export function inventoryFacts(inventory: Inventory): InventoryFacts {
     for (const plugin of migratedPluginsOf(csiNode)) addTo(migratedOn, plugin, node);
   }
   const volumeByName = new Map(inventory.volumes.map((pv) => [pv.metadata.name, pv]));
-  const amounts = amountsOf(inventory);
+  const plugins: PluginOfVolume = new Map(inventory.volumes.map((pv) => [pv, pluginOfVolume(pv)]));
+  const amounts = amountsOf(inventory, plugins);
   return {
     ...{ inventory, volumeByName, registered, migratedOn },
-    uses: usesOf(inventory, volumeByName),
-    ...translatedVolumes(inventory),
+    uses: usesOf(inventory, volumeByName, plugins),
+    ...translatedVolumes(plugins),
     plugins: migrationGates.filter((gates) => amounts.has(gates)),
     amounts,
   };
@@ -120,11 +124,10 @@ function addTo(sets: Map<string, Set<string>>, key: string, value: string): void
   else set.add(value);
 }
 
-function translatedVolumes({ volumes }: Inventory): Pick<InventoryFacts, "translated" | "faults"> {
+function translatedVolumes(plugins: PluginOfVolume): Pick<InventoryFacts, "translated" | "faults"> {
   const translated = new Map<string, TranslatedVolume>();
   const faults = new Map<string, TranslationFault>();
-  for (const pv of volumes) {
-    const gates = pluginOfVolume(pv);
+  for (const [pv, gates] of plugins) {
     if (gates === undefined) continue;
     const fault = translationFault(() => {
       checkInTreePV(pv);
@@ -138,32 +141,41 @@ function translatedVolumes({ volumes }: Inventory): Pick<InventoryFacts, "transl
 function usesOf(
   { pods, claims }: Inventory,
   volumeByName: ReadonlyMap<string, Stored<PersistentVolume>>,
+  plugins: PluginOfVolume,
 ): VolumeUse[] {
-  const volumeOfClaim = new Map(
-    claims.map(({ metadata, spec }) => [`${metadata.namespace}/${metadata.name}`, spec?.volumeName]),
-  );
-  return pods.flatMap((pod) => {
+  // By namespace and name: keys made of both would cost more than the rest.
+  const volumeOfClaim = new Map<string, Map<string, string | undefined>>();
+  for (const { metadata, spec } of claims) {
+    const namespace = metadata.namespace ?? "";
+    let within = volumeOfClaim.get(namespace);
+    if (within === undefined) {
+      within = new Map();
+      volumeOfClaim.set(namespace, within);
+    }
+    within.set(metadata.name, spec?.volumeName);
+  }
+  const uses: VolumeUse[] = [];
+  for (const pod of pods) {
     const nodeName = pod.spec?.nodeName;
-    if (nodeName === undefined || isPodTerminal(pod)) return [];
-    return (pod.spec?.volumes ?? []).flatMap((volume): VolumeUse[] => {
+    if (nodeName === undefined || isPodTerminal(pod)) continue;
+    const within = volumeOfClaim.get(pod.metadata.namespace ?? "");
+    for (const volume of pod.spec?.volumes ?? []) {
       const own = pluginOfInlineVolume(volume);
       if (own !== undefined) {
         const what = `volume ${volume.name} of Pod ${pod.metadata.namespace}/${pod.metadata.name}`;
-        return [{ pod, nodeName, pv: undefined, what, gates: own, driver: own.driverName }];
+        uses.push({ pod, nodeName, pv: undefined, what, gates: own, driver: own.driverName });
+        continue;
       }
       const claim = claimNameOf(pod, volume);
-      const pv =
-        claim === undefined
-          ? undefined
-          : volumeByName.get(volumeOfClaim.get(`${pod.metadata.namespace}/${claim}`) ?? "");
-      if (pv === undefined) return [];
-      const gates = pluginOfVolume(pv);
+      const pv = claim === undefined ? undefined : volumeByName.get(within?.get(claim) ?? "");
+      if (pv === undefined) continue;
+      const gates = plugins.get(pv);
       const driver = gates?.driverName ?? pv.spec?.csi?.driver;
-      return driver === undefined
-        ? []
-        : [{ pod, nodeName, pv, what: `PersistentVolume ${pv.metadata.name}`, gates, driver }];
-    });
-  });
+      if (driver === undefined) continue;
+      uses.push({ pod, nodeName, pv, what: `PersistentVolume ${pv.metadata.name}`, gates, driver });
+    }
+  }
+  return uses;
 }
 
 /** The claim of a pod's volume; that of a generic ephemeral one is named for the pod (KEP-1698). */
@@ -172,7 +184,10 @@ function claimNameOf(pod: Stored<Pod>, volume: Volume): string | undefined {
   return volume.persistentVolumeClaim?.claimName;
 }
 
-function amountsOf({ volumes, pods, classes }: Inventory): Map<MigrationGates, PluginAmounts> {
+function amountsOf(
+  { pods, classes }: Inventory,
+  plugins: PluginOfVolume,
+): Map<MigrationGates, PluginAmounts> {
   const amounts = new Map<MigrationGates, PluginAmounts>();
   const count = (gates: MigrationGates | undefined, what: keyof PluginAmounts) => {
     if (gates === undefined) return;
@@ -180,7 +195,7 @@ function amountsOf({ volumes, pods, classes }: Inventory): Map<MigrationGates, P
     of[what] += 1;
     amounts.set(gates, of);
   };
-  for (const pv of volumes) count(pluginOfVolume(pv), "volumes");
+  for (const gates of plugins.values()) count(gates, "volumes");
   for (const pod of pods) {
     const own = (pod.spec?.volumes ?? []).map(pluginOfInlineVolume).filter((gates) => gates !== undefined);
     for (const gates of own.length > 1 ? new Set(own) : own) count(gates, "pods");

@@ -61,6 +61,7 @@ function stuck(view: InventoryFacts, va: Stored<VolumeAttachment>, object: strin
 /** Attachments of volumes that are there, on nodes that are there, for no pod: nothing detaches them but a controller that missed it. */
 function withoutPod(view: InventoryFacts, nodes: ReadonlySet<string> | undefined): RuleFinding[] {
   const { attachments, unread, now, nodes: all } = view.inventory;
+  if (attachments.length === 0) return [];
   if (nodes === undefined || ["Pod", "PersistentVolumeClaim"].some((kind) => unread.has(kind))) return [];
   const used = new Set(view.uses.map(({ pv, nodeName }) => `${nodeName}/${pv?.metadata.name}`));
   const inUse = new Set(
@@ -91,16 +92,18 @@ function withoutPod(view: InventoryFacts, nodes: ReadonlySet<string> | undefined
 function finalizersLeft(view: InventoryFacts): RuleFinding[] {
   if (view.inventory.unread.has("CSINode")) return [];
   const owned = attacherFinalizer("");
+  const isOwned = ({ metadata }: Stored) =>
+    metadata.finalizers?.some((name) => name.startsWith(owned)) === true;
   const objects = [
-    ...view.inventory.attachments.map((va) => ["VolumeAttachment", va] as const),
-    ...view.inventory.volumes.map((pv) => ["PersistentVolume", pv] as const),
+    ...view.inventory.attachments.filter(isOwned).map((va) => ["VolumeAttachment", va] as const),
+    ...view.inventory.volumes.filter(isOwned).map((pv) => ["PersistentVolume", pv] as const),
   ];
   // The form of a finalizer replaces characters of the driver's name.
   const present = new Set([...view.registered.keys()].map(attacherFinalizer));
   const drivers = new Set(view.registered.keys());
-  const undeleted = view.inventory.volumes.flatMap((pv) => {
+  const undeleted = view.inventory.volumes.filter(isDeleting).flatMap((pv) => {
     const driver = view.translated.get(pv.metadata.name)?.gates.driverName ?? pv.spec?.csi?.driver;
-    const isHeld = isDeleting(pv) && hasFinalizer(pv, provisionerFinalizer);
+    const isHeld = hasFinalizer(pv, provisionerFinalizer);
     if (driver === undefined || drivers.has(driver) || !isHeld) return [];
     return [
       found("LS1505", {

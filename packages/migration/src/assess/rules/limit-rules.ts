@@ -10,16 +10,19 @@ export function limitRules(view: InventoryFacts): RuleFinding[] {
   return [...exceeded(view, used), ...view.plugins.flatMap((gates) => headroom(view, gates, used))];
 }
 
-type UsedVolumes = ReadonlyMap<string, ReadonlySet<string>>;
+/** For each driver and node the volumes, each by what stands for it. */
+type UsedVolumes = ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<unknown>>>;
 
-/** The volumes of each driver on each node, by `node/driver`. Those in pods count as well as PersistentVolumes do. */
+/** The volumes of each driver on each node. Those in pods count as well as PersistentVolumes do. */
 function usedVolumes(view: InventoryFacts): UsedVolumes {
-  const used = new Map<string, Set<string>>();
-  for (const { nodeName, driver, what } of view.uses) {
-    const key = `${nodeName}/${driver}`;
-    const volumes = used.get(key);
-    if (volumes === undefined) used.set(key, new Set([what]));
-    else volumes.add(what);
+  const used = new Map<string, Map<string, Set<unknown>>>();
+  for (const { nodeName, driver, what, pv } of view.uses) {
+    const onNodes = used.get(driver) ?? new Map<string, Set<unknown>>();
+    used.set(driver, onNodes);
+    const volume = pv ?? what;
+    const volumes = onNodes.get(nodeName);
+    if (volumes === undefined) onNodes.set(nodeName, new Set([volume]));
+    else volumes.add(volume);
   }
   return used;
 }
@@ -27,7 +30,7 @@ function usedVolumes(view: InventoryFacts): UsedVolumes {
 function exceeded(view: InventoryFacts, used: UsedVolumes): RuleFinding[] {
   return view.inventory.csiNodes.flatMap(({ metadata, spec }) =>
     (spec?.drivers ?? []).flatMap(({ name, allocatable }) => {
-      const count = used.get(`${metadata.name}/${name}`)?.size ?? 0;
+      const count = used.get(name)?.get(metadata.name)?.size ?? 0;
       if (allocatable?.count === undefined || count <= allocatable.count) return [];
       return [
         found("LS1604", {
@@ -51,7 +54,7 @@ interface Room {
 /** Room on the nodes by the limit of the in-tree plugin and by that of the driver. */
 function headroom(view: InventoryFacts, gates: MigrationGates, used: UsedVolumes): RuleFinding[] {
   const { inTreeName, driverName } = gates;
-  const count = (node: string) => used.get(`${node}/${driverName}`)?.size ?? 0;
+  const count = (node: string) => used.get(driverName)?.get(node)?.size ?? 0;
   const key = `attachable-volumes-${inTreeName.slice(inTreeName.indexOf("/") + 1)}`;
   const before = roomOf(
     view.inventory.nodes.map(({ metadata, status }) => [metadata.name, Number(status?.allocatable?.[key])]),
