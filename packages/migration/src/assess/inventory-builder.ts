@@ -1,6 +1,6 @@
 /** Gathers the objects of an inventory, from a cluster or from files, in any order. */
 import { type KubeObject, keyOf, type Stored } from "@longshore/kube";
-import { isObject, member } from "../convert/kube-object.ts";
+import { isObject } from "../convert/kube-object.ts";
 import { found, type RuleFinding } from "./assessment-finding.ts";
 import { type Inventory, type InventoryList, subjectOf } from "./inventory.ts";
 import { type InventoryKind, inventoryKinds } from "./inventory-kinds.ts";
@@ -31,6 +31,15 @@ function checkedFieldsOf(kind: InventoryKind): CheckedFields {
   return checked;
 }
 
+function valueAt(object: KubeObject, path: readonly string[]): unknown {
+  let at: unknown = object;
+  for (const name of path) {
+    if (typeof at !== "object" || at === null) return undefined;
+    at = (at as Readonly<Record<string, unknown>>)[name];
+  }
+  return at;
+}
+
 /** The first of the fields that rules rely on which is of another type than the API gives it. */
 function malformedField(
   kind: InventoryKind,
@@ -38,10 +47,10 @@ function malformedField(
 ): { readonly field: string; readonly evidence: string } | undefined {
   const { objects, arrays } = checkedFieldsOf(kind);
   for (const [field, path] of objects) {
-    if (!isObject(member(object, ...path))) return { field, evidence: "it is not an object" };
+    if (!isObject(valueAt(object, path))) return { field, evidence: "it is not an object" };
   }
   for (const [field, path] of arrays) {
-    const value = member(object, ...path);
+    const value = valueAt(object, path);
     if (value != null && !Array.isArray(value)) return { field, evidence: "it is not a list" };
   }
   return undefined;
