@@ -1,11 +1,12 @@
 /**
- * `longshore assess` on a large cluster, live and from a dump, compared in the same run with a program that only reads and
+ * `longshore assess` on a large cluster, live, from a tree of files and from one file of more than a gigabyte, compared in the same run with a program that only reads and
  * parses the same objects and keeps nothing of them.
  *
  *   npm run bench -- assess [--volumes=100000] [--nodes=5000] [--pods=150000] [--rounds=3]
  *
- * Marks: at most 1.5 times the wall time of the bare program, in less than 1 GB. Rounds take turns; shown are medians of the
- * times and the largest of the sizes. Needs `npm run build`.
+ * Marks: at most 1.5 times the processor time of the bare program, in less than 1 GB. Wall time is shown as well; on a machine that others
+ * use it says how busy that is. Rounds take turns; shown are medians of the times and the largest of the sizes. Needs
+ * `npm run build`.
  */
 import { fork, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -14,7 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { clusterLists } from "./objects.ts";
-import { writePages } from "./pages.ts";
+import { writeOneFile, writePages } from "./pages.ts";
 
 const option = (name: string, fallback: number) =>
   Number(process.argv.find((arg) => arg.startsWith(`--${name}=`))?.split("=")[1] ?? fallback);
@@ -77,7 +78,7 @@ async function compare(name: string, bare: readonly string[], ours: readonly str
   }
   const ratio = of("seconds", "ours") / of("seconds", "bare");
   const cpuRatio = of("cpuSeconds", "ours") / of("cpuSeconds", "bare");
-  const isReached = ratio <= largestRatio && results.ours.every(({ rssMb }) => rssMb < largestMb);
+  const isReached = cpuRatio <= largestRatio && results.ours.every(({ rssMb }) => rssMb < largestMb);
   console.log(
     `  ${name} ratio ${ratio.toFixed(2)} (wall), ${cpuRatio.toFixed(2)} (processor); mark: at most ${largestRatio} in less than ${largestMb} MB: ${isReached ? "reached" : "MISSED"}`,
   );
@@ -116,9 +117,13 @@ try {
     );
     const flags = ["assess", "--target-version", "1.27"];
     const paths = clusterLists(size).map(({ path }) => path);
-    const live = await compare("live   ", ["live", where, ...paths], [...flags, "--kubeconfig", kubeconfig]);
-    const offline = await compare("offline", ["offline", pages], [...flags, "-f", pages]);
-    if (!live || !offline) process.exitCode = 1;
+    const live = await compare("live    ", ["live", where, ...paths], [...flags, "--kubeconfig", kubeconfig]);
+    const offline = await compare("offline ", ["offline", pages], [...flags, "-f", pages]);
+    // The same in one file, which no program could parse as one text.
+    const oneFile = join(directory, "dump.json");
+    writeOneFile(oneFile, size);
+    const inOne = await compare("one file", ["offline", pages], [...flags, "-f", oneFile]);
+    if (!live || !offline || !inOne) process.exitCode = 1;
   } finally {
     server.kill();
   }

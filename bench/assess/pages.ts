@@ -1,5 +1,5 @@
 /** The pages of a cluster's lists as files: what the server sends, and at the same time a dump of the cluster. */
-import { mkdirSync, writeFileSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { type ClusterSize, clusterLists } from "./objects.ts";
 
@@ -32,4 +32,23 @@ export function writePages(
     }
   }
   return { bytes, objects };
+}
+
+/** Writes the whole cluster as one list into a file. */
+export function writeOneFile(file: string, size: ClusterSize): void {
+  const out = openSync(file, "w");
+  writeSync(out, '{"apiVersion":"v1","kind":"List","items":[');
+  let comma = "";
+  for (const { kind, apiVersion, count, objectAt } of clusterLists(size)) {
+    for (let from = 0; from < count; from += pageItems) {
+      let text = "";
+      for (let index = from; index < Math.min(from + pageItems, count); index++) {
+        text += comma + JSON.stringify({ apiVersion, kind, ...objectAt(index) });
+        comma = ",";
+      }
+      writeSync(out, text);
+    }
+  }
+  writeSync(out, "]}");
+  closeSync(out);
 }

@@ -11,7 +11,7 @@ import { bindRole } from "./support/rights.ts";
 
 const auditor = "auditor";
 const roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
-/** Objects of a new server are new; what is stuck for six minutes is to be found all the same. */
+/** Objects of a new server are new; what is stuck for six minutes is to be found as well. */
 const anHourLater = { now: () => new Date(Date.now() + 3_600_000) };
 
 async function create(kubernetes: ControlPlane, object: KubeObject): Promise<void> {

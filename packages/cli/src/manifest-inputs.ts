@@ -6,6 +6,10 @@ import { type ManifestInput, ManifestInputError } from "@longshore/migration";
 
 /** The files that kubectl takes from a directory, too. */
 const manifestFile = /\.(?:json|ya?ml)$/;
+/** How much of a file is read at once, in bytes. */
+const chunkBytes = 256 * 1024;
+/** Items of a dump are cut out of texts of this size; those of 128 KiB and more are not allocated with other objects, which costs time. */
+const dumpChunkBytes = 64 * 1024;
 /** What dumps of clusters have besides. */
 const dumpFile = /\.(?:jsonl?|ya?ml)(?:\.gz)?$/;
 
@@ -27,7 +31,7 @@ export async function dumpInputs(
   filenames: readonly string[],
   stdin: AsyncIterable<Uint8Array>,
 ): Promise<readonly ManifestInput[]> {
-  return inputsOf(filenames, stdin, filesBelow);
+  return inputsOf(filenames, stdin, filesBelow, dumpChunkBytes);
 }
 
 async function filesBelow(directory: string): Promise<string[]> {
@@ -41,16 +45,17 @@ async function inputsOf(
   filenames: readonly string[],
   stdin: AsyncIterable<Uint8Array>,
   filesOf: (directory: string) => Promise<string[]>,
+  chunk = chunkBytes,
 ): Promise<readonly ManifestInput[]> {
   const inputs: ManifestInput[] = [];
   for (const name of filenames) {
     if (name === "-") inputs.push({ name: "standard input", bytes: stdin });
-    else if (!(await isDirectory(name))) inputs.push(fileInput(name));
+    else if (!(await isDirectory(name))) inputs.push(fileInput(name, chunk));
     else {
       const files = (await filesOf(name)).sort();
       if (files.length === 0)
         throw new ManifestInputError(`${name} holds no .yaml, .yml or .json file: name another directory`);
-      for (const file of files) inputs.push(fileInput(join(name, file)));
+      for (const file of files) inputs.push(fileInput(join(name, file), chunk));
     }
   }
   return inputs;
@@ -64,13 +69,13 @@ async function isDirectory(path: string): Promise<boolean> {
   }
 }
 
-function fileInput(name: string): ManifestInput {
-  return { name, bytes: bytesOf(name) };
+function fileInput(name: string, chunk: number): ManifestInput {
+  return { name, bytes: bytesOf(name, chunk) };
 }
 
 /** Opened when it is read: many files are never open at once. */
-async function* bytesOf(path: string): AsyncGenerator<Uint8Array> {
-  const stream = createReadStream(path, { highWaterMark: 256 * 1024 });
+async function* bytesOf(path: string, highWaterMark: number): AsyncGenerator<Uint8Array> {
+  const stream = createReadStream(path, { highWaterMark });
   try {
     yield* stream;
   } catch (error) {

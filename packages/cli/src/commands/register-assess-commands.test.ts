@@ -111,6 +111,18 @@ describe("longshore assess", () => {
     ["two forms on one output", ["-f", "x", "-o", "json", "-o", "yaml"], "only one form"],
     ["no version", ["-f", "x", "--target-version", "next"], '--target-version: "next" is not a version'],
     ["an unknown flag", ["--nonsense"], "--nonsense"],
+    [
+      "figures without watching",
+      ["-f", "x", "--metrics-address", ":1"],
+      "--metrics-address: give it with --watch",
+    ],
+    ["a dump that is to be followed", ["-f", "x", "--watch"], "--filename: it does not go with --watch"],
+    ["forms while following", ["--watch", "-o", "json"], "--output: it does not go with --watch"],
+    [
+      "no template path",
+      ["-f", "x", "--template-path", "jobs"],
+      '--template-path: "jobs" is not GROUP/VERSION',
+    ],
   ])("ends with the code of no verdict for %s", async (_what, flags, words) => {
     expect(await longshore("assess", ...flags)).toBe(3);
     expect(said.err).toContain(words);
@@ -122,6 +134,12 @@ describe("longshore assess", () => {
     expect(said.out).not.toContain("secrets");
     expect(await longshore("assess", "--print-rbac", "--check-secrets")).toBe(0);
     expect(said.out).toContain("- secrets");
+    expect(said.out).not.toContain("- watch");
+    said.out = "";
+    const templates = ["--template-path", "argoproj.io/v1alpha1/rollouts:.spec.template"];
+    expect(await longshore("assess", "--print-rbac", "--watch", ...templates)).toBe(0);
+    expect(said.out).toContain("- watch");
+    expect(said.out).toContain("- rollouts");
   });
 });
 

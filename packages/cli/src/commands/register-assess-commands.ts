@@ -133,9 +133,9 @@ async function run(flags: AssessFlags, streams: AssessStreams, signal: AbortSign
     streams.stdout.write(`${JSON.stringify(assessmentSchema, undefined, 2)}\n`);
     return 0;
   }
+  const templates = await templatesOf(flags.templatePath);
   if (flags.printRbac === true) {
     const { dump } = await import("js-yaml");
-    const templates = await templatesOf(flags.templatePath);
     const role = { checkSecrets: flags.checkSecrets === true, templates, watch: flags.watch === true };
     streams.stdout.write(dump(assessmentRole(role)));
     return 0;
@@ -144,7 +144,6 @@ async function run(flags: AssessFlags, streams: AssessStreams, signal: AbortSign
   const options = { ...(await versionsOf(flags)), suppressions: await suppressionsOf(flags.suppressions) };
   if (flags.watch === true) {
     const { watchAssessment } = await import("./watch-assessment.ts");
-    const templates = await templatesOf(flags.templatePath);
     return await watchAssessment(flags, { ...options, templates }, streams, signal);
   }
   if (flags.metricsAddress !== undefined) throw new UsageError("--metrics-address: give it with --watch");
@@ -152,8 +151,8 @@ async function run(flags: AssessFlags, streams: AssessStreams, signal: AbortSign
   const earlier = flags.diff === undefined ? undefined : await textOf("--diff", flags.diff);
   const inventory =
     flags.filename === undefined
-      ? await fromCluster(flags, streams, signal)
-      : await fromDump(flags, flags.filename, streams);
+      ? await fromCluster(flags, templates, streams, signal)
+      : await fromDump(flags, templates, flags.filename, streams);
   const judged = assess(inventory, options);
   const assessment =
     earlier === undefined
@@ -259,8 +258,14 @@ async function minorOf(flag: string, text: string | undefined): Promise<number |
   return minor;
 }
 
+/** On a terminal; a log of a job needs no progress. */
+function progressOn({ stderr }: AssessStreams): { readonly onProgress?: (text: string) => void } {
+  return stderr.isTTY === true ? { onProgress: (text) => stderr.write(`read ${text}\n`) } : {};
+}
+
 async function fromDump(
   flags: AssessFlags,
+  templates: readonly TemplatePath[],
   filenames: readonly string[],
   streams: AssessStreams,
 ): Promise<Inventory> {
@@ -273,25 +278,24 @@ async function fromDump(
   return collectManifests(inputs, {
     now: systemClock.now(),
     checkSecrets: flags.checkSecrets === true,
-    templates: await templatesOf(flags.templatePath),
+    templates,
+    ...progressOn(streams),
   });
 }
 
 async function fromCluster(
   flags: AssessFlags,
+  templates: readonly TemplatePath[],
   streams: AssessStreams,
   signal: AbortSignal,
 ): Promise<Inventory> {
   const { collectCluster } = await import("@longshore/migration");
-  const progress = (text: string) => streams.stderr.write(`read ${text}\n`);
-  const templates = await templatesOf(flags.templatePath);
   return withCluster(flags, "or name a dump with --filename", (env) =>
     collectCluster(env, {
       signal,
       checkSecrets: flags.checkSecrets === true,
       templates,
-      // A log of a job needs no progress.
-      ...(streams.stderr.isTTY === true ? { onProgress: progress } : {}),
+      ...progressOn(streams),
     }),
   );
 }

@@ -42,7 +42,7 @@ export async function watchAssessment(
   };
   try {
     await withCluster(flags, "", async (env) => {
-      const server = await metricsServer(flags.metricsAddress, routes, env.logger);
+      const server = await metricsServer(flags.metricsAddress, routes);
       try {
         await watchCluster(env, { ...options, onAssessment }, signal);
       } finally {
@@ -67,15 +67,13 @@ function refuseOthers(flags: WatchFlags): void {
   }
 }
 
-/** A port without a host is one of this machine. */
-async function metricsServer(
-  address: string | undefined,
-  routes: Routes,
-  logger: Parameters<typeof import("./sidecars/serve-http.ts").serveHttp>[0],
-) {
+/** A port without a host is one of this machine. The log line says where it listens. */
+async function metricsServer(address: string | undefined, routes: Routes) {
   if (address === undefined) return undefined;
+  const { createLogger } = await import("@longshore/runtime");
   const { serveHttp } = await import("./sidecars/serve-http.ts");
   const port = /^:?(\d+)$/.exec(address)?.[1];
+  const logger = createLogger({ format: "human", level: "info" });
   return serveHttp(logger, "--metrics-address", port === undefined ? address : `127.0.0.1:${port}`, routes);
 }
 

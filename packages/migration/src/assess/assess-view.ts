@@ -50,6 +50,16 @@ export interface InventoryFacts {
   readonly faults: ReadonlyMap<string, TranslationFault>;
   /** Plugins of which the cluster has anything: a volume, a pod's own volume or a class. */
   readonly plugins: readonly MigrationGates[];
+  /** How much of each the cluster has. */
+  readonly amounts: ReadonlyMap<MigrationGates, PluginAmounts>;
+}
+
+/** How much of a plugin a cluster has. */
+export interface PluginAmounts {
+  volumes: number;
+  /** Pods with volumes of their own. */
+  pods: number;
+  classes: number;
 }
 
 /** See the file. */
@@ -84,6 +94,9 @@ export function assessView(inventory: Inventory, minor: number | undefined): Ass
   return { ...inventoryFacts(inventory), minor };
 }
 
+/** The plugin of each PersistentVolume; undefined for one that cannot cross. */
+type PluginOfVolume = ReadonlyMap<Stored<PersistentVolume>, MigrationGates | undefined>;
+
 /** Finds what follows from the inventory, in time proportional to it. */
 export function inventoryFacts(inventory: Inventory): InventoryFacts {
   const registered = new Map<string, Set<string>>();
@@ -94,11 +107,14 @@ export function inventoryFacts(inventory: Inventory): InventoryFacts {
     for (const plugin of migratedPluginsOf(csiNode)) addTo(migratedOn, plugin, node);
   }
   const volumeByName = new Map(inventory.volumes.map((pv) => [pv.metadata.name, pv]));
+  const plugins: PluginOfVolume = new Map(inventory.volumes.map((pv) => [pv, pluginOfVolume(pv)]));
+  const amounts = amountsOf(inventory, plugins);
   return {
     ...{ inventory, volumeByName, registered, migratedOn },
-    uses: usesOf(inventory, volumeByName),
-    ...translatedVolumes(inventory),
-    plugins: pluginsOf(inventory),
+    uses: usesOf(inventory, volumeByName, plugins),
+    ...translatedVolumes(plugins),
+    plugins: migrationGates.filter((gates) => amounts.has(gates)),
+    amounts,
   };
 }
 
@@ -108,11 +124,10 @@ function addTo(sets: Map<string, Set<string>>, key: string, value: string): void
   else set.add(value);
 }
 
-function translatedVolumes({ volumes }: Inventory): Pick<InventoryFacts, "translated" | "faults"> {
+function translatedVolumes(plugins: PluginOfVolume): Pick<InventoryFacts, "translated" | "faults"> {
   const translated = new Map<string, TranslatedVolume>();
   const faults = new Map<string, TranslationFault>();
-  for (const pv of volumes) {
-    const gates = pluginOfVolume(pv);
+  for (const [pv, gates] of plugins) {
     if (gates === undefined) continue;
     const fault = translationFault(() => {
       checkInTreePV(pv);
@@ -126,32 +141,41 @@ function translatedVolumes({ volumes }: Inventory): Pick<InventoryFacts, "transl
 function usesOf(
   { pods, claims }: Inventory,
   volumeByName: ReadonlyMap<string, Stored<PersistentVolume>>,
+  plugins: PluginOfVolume,
 ): VolumeUse[] {
-  const volumeOfClaim = new Map(
-    claims.map(({ metadata, spec }) => [`${metadata.namespace}/${metadata.name}`, spec?.volumeName]),
-  );
-  return pods.flatMap((pod) => {
+  // By namespace and name: keys made of both would cost more than the rest.
+  const volumeOfClaim = new Map<string, Map<string, string | undefined>>();
+  for (const { metadata, spec } of claims) {
+    const namespace = metadata.namespace ?? "";
+    let within = volumeOfClaim.get(namespace);
+    if (within === undefined) {
+      within = new Map();
+      volumeOfClaim.set(namespace, within);
+    }
+    within.set(metadata.name, spec?.volumeName);
+  }
+  const uses: VolumeUse[] = [];
+  for (const pod of pods) {
     const nodeName = pod.spec?.nodeName;
-    if (nodeName === undefined || isPodTerminal(pod)) return [];
-    return (pod.spec?.volumes ?? []).flatMap((volume): VolumeUse[] => {
+    if (nodeName === undefined || isPodTerminal(pod)) continue;
+    const within = volumeOfClaim.get(pod.metadata.namespace ?? "");
+    for (const volume of pod.spec?.volumes ?? []) {
       const own = pluginOfInlineVolume(volume);
       if (own !== undefined) {
         const what = `volume ${volume.name} of Pod ${pod.metadata.namespace}/${pod.metadata.name}`;
-        return [{ pod, nodeName, pv: undefined, what, gates: own, driver: own.driverName }];
+        uses.push({ pod, nodeName, pv: undefined, what, gates: own, driver: own.driverName });
+        continue;
       }
       const claim = claimNameOf(pod, volume);
-      const pv =
-        claim === undefined
-          ? undefined
-          : volumeByName.get(volumeOfClaim.get(`${pod.metadata.namespace}/${claim}`) ?? "");
-      if (pv === undefined) return [];
-      const gates = pluginOfVolume(pv);
+      const pv = claim === undefined ? undefined : volumeByName.get(within?.get(claim) ?? "");
+      if (pv === undefined) continue;
+      const gates = plugins.get(pv);
       const driver = gates?.driverName ?? pv.spec?.csi?.driver;
-      return driver === undefined
-        ? []
-        : [{ pod, nodeName, pv, what: `PersistentVolume ${pv.metadata.name}`, gates, driver }];
-    });
-  });
+      if (driver === undefined) continue;
+      uses.push({ pod, nodeName, pv, what: `PersistentVolume ${pv.metadata.name}`, gates, driver });
+    }
+  }
+  return uses;
 }
 
 /** The claim of a pod's volume; that of a generic ephemeral one is named for the pod (KEP-1698). */
@@ -160,13 +184,24 @@ function claimNameOf(pod: Stored<Pod>, volume: Volume): string | undefined {
   return volume.persistentVolumeClaim?.claimName;
 }
 
-function pluginsOf({ volumes, pods, classes }: Inventory): MigrationGates[] {
-  const names = new Set<MigrationGates | undefined>();
-  for (const pv of volumes) names.add(pluginOfVolume(pv));
-  for (const pod of pods)
-    for (const volume of pod.spec?.volumes ?? []) names.add(pluginOfInlineVolume(volume));
-  for (const { provisioner } of classes) names.add(gatesOf(provisioner));
-  return migrationGates.filter((gates) => names.has(gates));
+function amountsOf(
+  { pods, classes }: Inventory,
+  plugins: PluginOfVolume,
+): Map<MigrationGates, PluginAmounts> {
+  const amounts = new Map<MigrationGates, PluginAmounts>();
+  const count = (gates: MigrationGates | undefined, what: keyof PluginAmounts) => {
+    if (gates === undefined) return;
+    const of = amounts.get(gates) ?? { volumes: 0, pods: 0, classes: 0 };
+    of[what] += 1;
+    amounts.set(gates, of);
+  };
+  for (const gates of plugins.values()) count(gates, "volumes");
+  for (const pod of pods) {
+    const own = (pod.spec?.volumes ?? []).map(pluginOfInlineVolume).filter((gates) => gates !== undefined);
+    for (const gates of own.length > 1 ? new Set(own) : own) count(gates, "pods");
+  }
+  for (const { provisioner } of classes) count(gatesOf(provisioner), "classes");
+  return amounts;
 }
 
 /**
@@ -180,7 +215,7 @@ export function stateOf(view: AssessView, { inTreeName }: MigrationGates): Plugi
 }
 
 /** True when the driver is registered on the node. */
-export function hasDriver(view: AssessView, driver: string, nodeName: string): boolean {
+export function hasDriver(view: InventoryFacts, driver: string, nodeName: string): boolean {
   return view.registered.get(driver)?.has(nodeName) === true;
 }
 

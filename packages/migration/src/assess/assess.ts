@@ -1,7 +1,7 @@
 /** Judges an inventory: which findings there are now and at a target version, and the verdict on each. Pure. */
 import { SelectorError } from "@longshore/kube";
 import { foreignText } from "@longshore/runtime";
-import { type AssessView, inventoryFacts } from "./assess-view.ts";
+import { type AssessView, type InventoryFacts, inventoryFacts } from "./assess-view.ts";
 import type { AssessmentDiff } from "./assessment-diff.ts";
 import { type AssessmentFinding, found, type RuleFinding } from "./assessment-finding.ts";
 import type { Severity } from "./finding-codes.ts";
@@ -59,21 +59,27 @@ export interface SuppressedFinding extends Pick<Suppression, "reason" | "until">
   readonly finding: AssessmentFinding;
 }
 
-const rules: readonly ((view: AssessView) => RuleFinding[])[] = [
+type Rule<View> = (view: View) => RuleFinding[];
+
+/** Rules of which a version is a part. */
+const versionRules: readonly Rule<AssessView>[] = [
   driverRules,
   volumeRules,
   providerRules,
   useRules,
   workloadRules,
   classRules,
-  claimRules,
   snapshotRules,
+  upgradeRules,
+];
+/** Rules that find the same at every version: they look once. */
+const factRules: readonly Rule<InventoryFacts>[] = [
+  claimRules,
   attachmentRules,
   eventRules,
   nodeRules,
   orderRules,
   limitRules,
-  upgradeRules,
 ];
 
 /** Judges the inventory. It costs time in proportion to the inventory, for each of the versions. */
@@ -87,11 +93,12 @@ export function assess(inventory: Inventory, options: AssessOptions = {}): Asses
     ...findings.filter((finding) => suppressionOf(finding) === undefined),
   ];
   const facts = inventoryFacts(inventory);
-  const allNow = findingsAt({ ...facts, minor: clusterMinor });
+  const always = factRules.flatMap((rule) => applied(rule, facts));
+  const allNow = findingsAt({ ...facts, minor: clusterMinor }, always);
   const allTarget =
     targetMinor === undefined
       ? undefined
-      : findingsAt({ ...facts, minor: targetMinor, upgradeFrom: { minor: clusterMinor } });
+      : findingsAt({ ...facts, minor: targetMinor, upgradeFrom: { minor: clusterMinor } }, always);
   const now = counting(allNow);
   const target = allTarget && counting(allTarget);
   const suppressed = suppressions.length === 0 ? [] : merged(allNow, allTarget);
@@ -111,16 +118,16 @@ export function assess(inventory: Inventory, options: AssessOptions = {}): Asses
   };
 }
 
-function findingsAt(view: AssessView): RuleFinding[] {
+function findingsAt(view: AssessView, always: readonly RuleFinding[]): RuleFinding[] {
   const gaps = [...view.inventory.gaps];
   if (view.minor === undefined) {
     gaps.push(found("LS1003", { object: "cluster", evidence: "no Node reports the version of its kubelet" }));
   }
-  return [...gaps, ...rules.flatMap((rule) => applied(rule, view))];
+  return [...gaps, ...always, ...versionRules.flatMap((rule) => applied(rule, view))];
 }
 
 /** Objects of a dump may have members of any type: a rule that cannot go on with them is a gap, not the end of the report. */
-function applied(rule: (view: AssessView) => RuleFinding[], view: AssessView): RuleFinding[] {
+function applied<View>(rule: Rule<View>, view: View): RuleFinding[] {
   try {
     return rule(view);
   } catch (error) {

@@ -16,6 +16,8 @@ import type { TemplatePath } from "./template-paths.ts";
 
 /** Objects of one page. */
 const pageSize = 500;
+/** A kind with more objects than this is named more than once. */
+const progressObjects = 20_000;
 
 /** What is to be read. */
 export interface CollectOptions {
@@ -24,7 +26,7 @@ export interface CollectOptions {
   readonly checkSecrets?: boolean;
   /** Custom resources with templates of pods. */
   readonly templates?: readonly TemplatePath[];
-  /** Is given a sentence for each kind that was read. */
+  /** Is given a sentence for each kind that was read, and some in between. */
   readonly onProgress?: (text: string) => void;
 }
 
@@ -64,7 +66,7 @@ async function read(
   take: (object: KubeObject) => void,
 ): Promise<boolean> {
   try {
-    const count = await readPages(kube, kind, options.signal, take);
+    const count = await readPages(kube, kind, options, take);
     options.onProgress?.(`${count} ${kind.resource.plural}`);
     return true;
   } catch (error) {
@@ -92,7 +94,7 @@ function withKind(item: KubeObject, { kind, group }: Resource<KubeObject>): Kube
 async function readPages(
   kube: KubeClient,
   { resource, fieldSelector }: ListedKind,
-  signal: AbortSignal,
+  { signal, onProgress }: CollectOptions,
   take: (object: KubeObject) => void,
 ): Promise<number> {
   let next: string | undefined;
@@ -106,8 +108,12 @@ async function readPages(
     try {
       const page = await kube.list(resource, next === undefined ? options : { ...options, continue: next });
       for (const item of page.items) take(withKind(item, resource));
+      const before = Math.floor(count / progressObjects);
       count += page.items.length;
       next = page.continue;
+      if (next !== undefined && Math.floor(count / progressObjects) > before) {
+        onProgress?.(`${count} ${resource.plural} so far`);
+      }
     } catch (error) {
       // The version of the first page is no longer there. Objects that come again replace those from before.
       if (next === undefined || !isExpired(error)) throw error;

@@ -126,4 +126,14 @@ describe("an inventory from files", () => {
     expect([...(inventory.secrets ?? [])]).toEqual(["default/s"]);
     expect(JSON.stringify(inventory)).not.toContain("aGlkZGVu");
   });
+
+  it("says how far it is in a large input", async () => {
+    const line = Buffer.from(`${JSON.stringify({ kind: "Other", text: "x".repeat(1_000_000) })}\n`);
+    const said: string[] = [];
+    const bytes = (async function* () {
+      for (let index = 0; index < 205; index++) yield line;
+    })();
+    await collectManifests([{ name: "big", bytes }], { now, onProgress: (text) => said.push(text) });
+    expect(said).toEqual(["100 MB of big", "200 MB of big"]);
+  });
 });

@@ -22,7 +22,11 @@ export interface CollectManifestsOptions {
   readonly checkSecrets?: boolean;
   /** Custom resources with templates of pods. */
   readonly templates?: readonly TemplatePath[];
+  /** Is given a sentence for each 100 MB of an input that were read. */
+  readonly onProgress?: (text: string) => void;
 }
+
+const progressBytes = 100_000_000;
 
 /**
  * Reads the inputs one after the other, an object at a time. A part that cannot be read is a gap of the inventory, and so
@@ -36,7 +40,7 @@ export async function collectManifests(
   const builder = new InventoryBuilder(options.templates);
   if (options.checkSecrets === true) builder.lookForSecrets();
   const reader = new ManifestReader(builder);
-  for (const input of inputs) await reader.read(input);
+  for (const input of inputs) await reader.read(input, options.onProgress);
   noteMissingKinds(builder, reader.listed);
   return builder.build(options.now);
 }
@@ -64,12 +68,17 @@ class ManifestReader implements PieceSink {
     this.#builder = builder;
   }
 
-  async read(input: ManifestInput): Promise<void> {
+  async read(input: ManifestInput, onProgress: CollectManifestsOptions["onProgress"]): Promise<void> {
     this.#input = input.name;
     const splitter = new ManifestSplitter(this);
     const feed = new TextFeed();
     try {
+      let bytesRead = 0;
       for await (const chunk of textBytes(input)) {
+        const before = Math.floor(bytesRead / progressBytes);
+        bytesRead += chunk.length;
+        const now = Math.floor(bytesRead / progressBytes);
+        if (now > before) onProgress?.(`${now * 100} MB of ${input.name}`);
         for (const bytes of feed.push(chunk)) splitter.push(bytes.toString(encodingOf(bytes) ?? "utf8"));
       }
     } catch (error) {
@@ -119,14 +128,14 @@ class ManifestReader implements PieceSink {
     this.#parsed(parse, line, (value) => this.#object(value, this.#items));
   }
 
-  jsonItem(text: string): boolean {
-    let value: unknown;
+  jsonItems(text: string): boolean {
+    let values: readonly unknown[];
     try {
-      value = JSON.parse(withoutUnreadParts(text));
+      values = JSON.parse(`[${withoutUnreadParts(text)}]`);
     } catch {
       return false;
     }
-    this.#object(value, this.#items);
+    for (const value of values) this.#object(value, this.#items);
     return true;
   }
 

@@ -1,6 +1,6 @@
 /** Gathers the objects of an inventory, from a cluster or from files, in any order. */
 import { type KubeObject, keyOf, type Stored } from "@longshore/kube";
-import { isObject, member } from "../convert/kube-object.ts";
+import { isObject } from "../convert/kube-object.ts";
 import { found, type RuleFinding } from "./assessment-finding.ts";
 import { type Inventory, type InventoryList, subjectOf } from "./inventory.ts";
 import { type InventoryKind, inventoryKinds } from "./inventory-kinds.ts";
@@ -11,17 +11,49 @@ const ownKinds: ReadonlyMap<string, InventoryKind> = new Map(
   inventoryKinds.map((kind) => [keyOfKind(kind), kind]),
 );
 
+/** Fields that are to be objects or lists, with the members that lead to each. */
+interface CheckedFields {
+  readonly objects: readonly (readonly [field: string, path: readonly string[]])[];
+  readonly arrays: readonly (readonly [field: string, path: readonly string[]])[];
+}
+
+const checkedFields = new Map<InventoryKind, CheckedFields>();
+
+function checkedFieldsOf(kind: InventoryKind): CheckedFields {
+  let checked = checkedFields.get(kind);
+  if (checked === undefined) {
+    const { objects = [], arrays = [] } = kind;
+    const withPath = (field: string) => [field, field.split(".")] as const;
+    const lists = [...arrays, "metadata.finalizers", "metadata.ownerReferences"];
+    checked = { objects: objects.map(withPath), arrays: lists.map(withPath) };
+    checkedFields.set(kind, checked);
+  }
+  return checked;
+}
+
+function valueAt(object: KubeObject, path: readonly string[]): unknown {
+  let at: unknown = object;
+  for (const name of path) {
+    if (typeof at !== "object" || at === null) return undefined;
+    at = (at as Readonly<Record<string, unknown>>)[name];
+  }
+  return at;
+}
+
 /** The first of the fields that rules rely on which is of another type than the API gives it. */
 function malformedField(
-  { objects = [], arrays = [] }: InventoryKind,
+  kind: InventoryKind,
   object: KubeObject,
 ): { readonly field: string; readonly evidence: string } | undefined {
-  const at = (field: string) => member(object, ...field.split("."));
-  const noObject = objects.find((field) => !isObject(at(field)));
-  if (noObject !== undefined) return { field: noObject, evidence: "it is not an object" };
-  const isNoArray = (field: string) => at(field) != null && !Array.isArray(at(field));
-  const noArray = [...arrays, "metadata.finalizers", "metadata.ownerReferences"].find(isNoArray);
-  return noArray === undefined ? undefined : { field: noArray, evidence: "it is not a list" };
+  const { objects, arrays } = checkedFieldsOf(kind);
+  for (const [field, path] of objects) {
+    if (!isObject(valueAt(object, path))) return { field, evidence: "it is not an object" };
+  }
+  for (const [field, path] of arrays) {
+    const value = valueAt(object, path);
+    if (value != null && !Array.isArray(value)) return { field, evidence: "it is not a list" };
+  }
+  return undefined;
 }
 
 /** Objects that come several times, as in trees of a must-gather, are kept once: the last one. */

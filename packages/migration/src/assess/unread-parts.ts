@@ -10,7 +10,7 @@
 
 /** Members of these names are lists of which nothing is kept, wherever in an object they are. */
 const UNREAD =
-  /"(?:managedFields|containers|initContainers|ephemeralContainers|containerStatuses|initContainerStatuses|images)": *\[/g;
+  /"(?:managedFields|containers|initContainers|ephemeralContainers|containerStatuses|initContainerStatuses|images|tolerations|sources)": *\[/g;
 
 /** Shorter texts are parsed as they are. */
 const textMin = 600;

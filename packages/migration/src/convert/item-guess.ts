@@ -1,7 +1,7 @@
 /**
- * Guesses where an item of a JSON list ends, by how programs write lists: indented, so that the closing brace stands where the
+ * Guesses where items of a JSON list end, by how programs write lists: indented, so that the closing brace stands where the
  * opening one did, or on one line, so that the next item begins as the first one did. A parser confirms the guess: the text
- * of an object is never the beginning of a longer one.
+ * of an object is never the beginning of a longer one. The last end in the text is guessed first, so that many items are parsed at once.
  */
 import type { TextWindow } from "./text-window.ts";
 
@@ -19,10 +19,16 @@ export class ItemGuess {
   #ownLength = 0;
   /** How far the text behind the window's `at` was searched. */
   #searched = 0;
+  /** Text in which the last mark is not the end of an item: items are taken one by one. */
+  #singly: string | undefined;
 
-  /** The end of the item that begins at the window's `at`; undefined: it is not known; "later": the text ends before. */
-  endOfItem(window: TextWindow): number | "later" | undefined {
+  /**
+   * The end of an item behind the window's `at`, where one begins: the `last` one that is all there, or the `first`.
+   * Undefined: it is not known; "later": the text ends before.
+   */
+  endOfItems(window: TextWindow, which: "first" | "last"): number | "later" | undefined {
     const { text, at, ended } = window;
+    if (which === "last" && text === this.#singly) return undefined;
     const more = ended || text.length - at > guessedMax ? undefined : "later";
     START.lastIndex = at;
     const start = START.exec(text)?.index;
@@ -30,13 +36,19 @@ export class ItemGuess {
     if (text[start] !== "{") return undefined;
     if (this.#mark === undefined && !this.#learn(text, at, start)) return more;
     const mark = this.#mark as string;
-    const found = text.indexOf(mark, Math.max(start + 1, at + this.#searched));
-    if (found < 0) {
+    const from = Math.max(start + 1, at + this.#searched);
+    const found = which === "first" ? text.indexOf(mark, from) : text.lastIndexOf(mark);
+    if (found < from) {
       this.#searched = more === undefined ? 0 : Math.max(0, text.length - at - mark.length);
       return more;
     }
     this.#searched = 0;
     return found + this.#ownLength;
+  }
+
+  /** What was guessed in this text is no item. */
+  wasWrong(window: TextWindow): void {
+    this.#singly = window.text;
   }
 
   /** How the first item begins shows how the list is written; false: more of it is needed. */

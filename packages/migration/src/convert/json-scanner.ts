@@ -1,7 +1,7 @@
 /**
  * Finds the end of JSON values in text that arrives in parts, and the items of a list inside one. Brackets and
- * strings are all it understands; whether a value is sound is for the parser to say. To a sink that parses items, each is
- * offered by a guess of its end (`item-guess.ts`) first, which saves looking at every bracket.
+ * strings are all it understands; whether a value is sound is for the parser to say. To a sink that parses items, they
+ * are offered by a guess of their end (`item-guess.ts`) first, which saves looking at every bracket.
  */
 
 import { ItemGuess } from "./item-guess.ts";
@@ -50,7 +50,7 @@ export class JsonScanner {
   read(): boolean {
     const window = this.#window;
     for (;;) {
-      if (this.#mayGuess && !this.#guessItem()) return false;
+      if (this.#mayGuess && !this.#guessItems()) return false;
       if (this.#inString && !this.#skipString()) return this.#starved();
       INTERESTING.lastIndex = window.at + this.#scanned;
       const found = INTERESTING.exec(window.text);
@@ -62,15 +62,24 @@ export class JsonScanner {
     }
   }
 
-  /** Takes the item that begins here if its end is guessed; false: more text is needed for that. */
-  #guessItem(): boolean {
+  /** Takes the items that begin here if their end is guessed; false: more text is needed for that. */
+  #guessItems(): boolean {
     const window = this.#window;
-    const end = this.#guess?.endOfItem(window);
-    if (end === "later") return false;
     this.#mayGuess = false;
-    if (end === undefined) return true;
-    const text = window.text.slice(window.at, end).trimStart();
-    if (this.#sink.jsonItem?.(text, window.line) === true) window.take(end);
+    for (const guess of ["last", "first"] as const) {
+      const end = this.#guess?.endOfItems(window, guess);
+      if (end === "later") {
+        this.#mayGuess = true;
+        return false;
+      }
+      if (end === undefined) continue;
+      const text = window.text.slice(window.at, end);
+      if (this.#sink.jsonItems?.(text, window.line) === true) {
+        window.take(end);
+        return true;
+      }
+      this.#guess?.wasWrong(window);
+    }
     return true;
   }
 
@@ -107,7 +116,7 @@ export class JsonScanner {
     this.#list = { itemDepth: this.#depth };
     this.#scanned = 0;
     this.#sink.listStart("json", this.#window.take(end));
-    this.#guess = this.#sink.jsonItem === undefined ? undefined : new ItemGuess();
+    this.#guess = this.#sink.jsonItems === undefined ? undefined : new ItemGuess();
     this.#mayGuess = this.#guess !== undefined;
   }
 

@@ -16,10 +16,10 @@ export interface PieceSink {
   /** One item of the list. In YAML its lines, which begin with `indent` and a dash. */
   listItem(form: "json" | "yaml", text: string, line: number, indent: string): void;
   /**
-   * Text that looks like a whole item of a JSON list, without its comma. False: it is none after all, and will come another
-   * way. Left out: items are looked for bracket by bracket.
+   * Text that looks like whole items of a JSON list, with the commas between them. False: it is none after all, and will come
+   * another way. Left out: items are looked for bracket by bracket.
    */
-  jsonItem?(text: string, line: number): boolean;
+  jsonItems?(text: string, line: number): boolean;
   /** The end of the list: its text after the last item. */
   listEnd(form: "json" | "yaml", tail: string, line: number): void;
   /** Text that is no manifest. Reading goes on behind it. */

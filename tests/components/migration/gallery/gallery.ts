@@ -11,13 +11,12 @@ import {
   parseTemplatePath,
   renderReport,
 } from "@longshore/migration";
-import { dump } from "js-yaml";
 import * as clouds from "./clusters-by-cloud.ts";
 import * as troubles from "./clusters-in-trouble.ts";
 import { galleryNow } from "./parts.ts";
 
 /** How a dump is written. */
-type Form = "list" | "indented list" | "JSON lines" | "YAML" | "gzip" | "lists of kinds";
+type Form = "list" | "indented list" | "JSON lines" | "YAML" | "gzip" | "lists of kinds" | "must-gather";
 
 /** One cluster of the gallery. */
 export interface Exhibit {
@@ -37,7 +36,7 @@ export const exhibits: Readonly<Record<string, Exhibit>> = {
   "ceph-1.30-gone-in-1.31": { objects: clouds.ceph, target: 31, form: "JSON lines" },
   "portworx-1.30-secret": { objects: clouds.portworx, target: 31, form: "gzip" },
   "aws-1.27-driver-lost": { objects: troubles.driverLost, target: 28, form: "indented list" },
-  "cinder-1.20-half-crossed": { objects: troubles.halfCrossed, target: 21, form: "lists of kinds" },
+  "cinder-1.20-half-crossed": { objects: troubles.halfCrossed, target: 21, form: "must-gather" },
   "aws-1.20-attachments": { objects: troubles.attachments, target: 23, form: "list" },
   "mixed-1.20-volumes-in-pods": { objects: troubles.ownVolumes, target: 24, form: "YAML" },
   "aws-1.28-custom-resources": {
@@ -65,9 +64,25 @@ function dumpOf({ objects, form }: Exhibit): Readonly<Record<string, string | Ui
     case "JSON lines":
       return { "dump.jsonl": objects.map((object) => `${JSON.stringify(object)}\n`).join("") };
     case "YAML":
-      return { "dump.yaml": objects.map((object) => `---\n${dump(object)}`).join("") };
+      return {
+        "dump.yaml": objects.map((object) => `---\n${JSON.stringify(object, undefined, 1)}\n`).join(""),
+      };
     case "gzip":
       return { "dump.json.gz": gzipSync(JSON.stringify(listOf(objects))) };
+    case "must-gather":
+      // A file for each object of the cluster, and a list for each kind of a namespace.
+      return Object.fromEntries([
+        ...objects
+          .filter(({ metadata }) => metadata?.namespace === undefined)
+          .map((object) => [
+            `cluster-scoped-resources/${object.kind}/${object.metadata?.name}.yaml`,
+            `---\n${JSON.stringify(object, undefined, 1)}\n`,
+          ]),
+        ...[...new Set(objects.flatMap(({ metadata }) => metadata?.namespace ?? []))].map((namespace) => [
+          `namespaces/${namespace}/core.yaml`,
+          `---\n${JSON.stringify(listOf(objects.filter(({ metadata }) => metadata?.namespace === namespace)), undefined, 1)}\n`,
+        ]),
+      ]);
     case "lists of kinds": {
       const kinds = new Map<string, KubeObject[]>();
       for (const object of objects) {

@@ -1,7 +1,7 @@
 /** VolumeAttachments that are stuck or have lost what they belong to, and finalizers of drivers that are gone. */
 import { hasFinalizer, isDeleting, type Stored, type VolumeAttachment } from "@longshore/kube";
 import { attacherFinalizer } from "@longshore/storage";
-import type { AssessView } from "../assess-view.ts";
+import type { InventoryFacts } from "../assess-view.ts";
 import { found, type RuleFinding } from "../assessment-finding.ts";
 import { subjectOf } from "../inventory.ts";
 
@@ -12,7 +12,7 @@ const stuckAfterMs = 6 * 60_000;
 const provisionerFinalizer = "external-provisioner.volume.kubernetes.io/finalizer";
 
 /** Findings about VolumeAttachments and finalizers. */
-export function attachmentRules(view: AssessView): RuleFinding[] {
+export function attachmentRules(view: InventoryFacts): RuleFinding[] {
   const { attachments, nodes, unread } = view.inventory;
   const known = unread.has("Node") ? undefined : new Set(nodes.map(({ metadata }) => metadata.name));
   return [
@@ -23,7 +23,7 @@ export function attachmentRules(view: AssessView): RuleFinding[] {
 }
 
 function attachment(
-  view: AssessView,
+  view: InventoryFacts,
   nodes: ReadonlySet<string> | undefined,
   va: Stored<VolumeAttachment>,
 ): RuleFinding[] {
@@ -43,7 +43,7 @@ function attachment(
   return [...findings, ...stuck(view, va, object)];
 }
 
-function stuck(view: AssessView, va: Stored<VolumeAttachment>, object: string): RuleFinding[] {
+function stuck(view: InventoryFacts, va: Stored<VolumeAttachment>, object: string): RuleFinding[] {
   const since = va.metadata.deletionTimestamp;
   if (since === undefined) {
     const message = va.status?.attached === true ? undefined : va.status?.attachError?.message;
@@ -59,8 +59,9 @@ function stuck(view: AssessView, va: Stored<VolumeAttachment>, object: string): 
 }
 
 /** Attachments of volumes that are there, on nodes that are there, for no pod: nothing detaches them but a controller that missed it. */
-function withoutPod(view: AssessView, nodes: ReadonlySet<string> | undefined): RuleFinding[] {
+function withoutPod(view: InventoryFacts, nodes: ReadonlySet<string> | undefined): RuleFinding[] {
   const { attachments, unread, now, nodes: all } = view.inventory;
+  if (attachments.length === 0) return [];
   if (nodes === undefined || ["Pod", "PersistentVolumeClaim"].some((kind) => unread.has(kind))) return [];
   const used = new Set(view.uses.map(({ pv, nodeName }) => `${nodeName}/${pv?.metadata.name}`));
   const inUse = new Set(
@@ -88,19 +89,21 @@ function withoutPod(view: AssessView, nodes: ReadonlySet<string> | undefined): R
 }
 
 /** Only the attacher of its driver takes such a finalizer off. */
-function finalizersLeft(view: AssessView): RuleFinding[] {
+function finalizersLeft(view: InventoryFacts): RuleFinding[] {
   if (view.inventory.unread.has("CSINode")) return [];
   const owned = attacherFinalizer("");
+  const isOwned = ({ metadata }: Stored) =>
+    metadata.finalizers?.some((name) => name.startsWith(owned)) === true;
   const objects = [
-    ...view.inventory.attachments.map((va) => ["VolumeAttachment", va] as const),
-    ...view.inventory.volumes.map((pv) => ["PersistentVolume", pv] as const),
+    ...view.inventory.attachments.filter(isOwned).map((va) => ["VolumeAttachment", va] as const),
+    ...view.inventory.volumes.filter(isOwned).map((pv) => ["PersistentVolume", pv] as const),
   ];
   // The form of a finalizer replaces characters of the driver's name.
   const present = new Set([...view.registered.keys()].map(attacherFinalizer));
   const drivers = new Set(view.registered.keys());
-  const undeleted = view.inventory.volumes.flatMap((pv) => {
+  const undeleted = view.inventory.volumes.filter(isDeleting).flatMap((pv) => {
     const driver = view.translated.get(pv.metadata.name)?.gates.driverName ?? pv.spec?.csi?.driver;
-    const isHeld = isDeleting(pv) && hasFinalizer(pv, provisionerFinalizer);
+    const isHeld = hasFinalizer(pv, provisionerFinalizer);
     if (driver === undefined || drivers.has(driver) || !isHeld) return [];
     return [
       found("LS1505", {

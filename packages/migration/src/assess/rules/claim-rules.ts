@@ -2,16 +2,16 @@
 import { hasFinalizer, isDeleting, type PersistentVolumeClaim, type Stored } from "@longshore/kube";
 import { provisioningFinalizer, storageProvisionerOf } from "@longshore/storage";
 import { getCSINameFromInTreeName, isMigratableIntreePluginByName } from "@longshore/translation";
-import type { AssessView } from "../assess-view.ts";
+import type { InventoryFacts } from "../assess-view.ts";
 import { found, type RuleFinding } from "../assessment-finding.ts";
 import { subjectOf } from "../inventory.ts";
 
 /** Findings about PersistentVolumeClaims. */
-export function claimRules(view: AssessView): RuleFinding[] {
+export function claimRules(view: InventoryFacts): RuleFinding[] {
   return [...(view.inventory.unread.has("CSINode") ? [] : waiting(view)), ...held(view)];
 }
 
-function waiting(view: AssessView): RuleFinding[] {
+function waiting(view: InventoryFacts): RuleFinding[] {
   const provisionerOfClass = new Map(
     view.inventory.classes.map(({ metadata, provisioner }) => [metadata.name, provisioner]),
   );
@@ -41,7 +41,7 @@ function driverOf(provisioner: string | undefined): string | undefined {
   return provisioner.includes(".csi.") ? provisioner : undefined;
 }
 
-function held(view: AssessView): RuleFinding[] {
+function held(view: InventoryFacts): RuleFinding[] {
   const isHeld = (claim: Stored<PersistentVolumeClaim>) =>
     isDeleting(claim) && hasFinalizer(claim, provisioningFinalizer);
   return view.inventory.claims.filter(isHeld).map((claim) =>

@@ -63,7 +63,7 @@ function podsNotReady(view: AssessView): RuleFinding[] {
         object: `Pod ${pod.metadata.namespace}/${pod.metadata.name}`,
         field: "status.conditions[Ready]",
         evidence: `it serves ${driver} on node ${pod.spec?.nodeName ?? "(none)"}, and is not ready${why}`,
-        remedy: `kubectl logs -n ${pod.metadata.namespace} ${pod.metadata.name} --all-containers`,
+        remedy: `See the logs of all its containers: kubectl logs -n ${pod.metadata.namespace} ${pod.metadata.name}`,
       }),
     ];
   });

@@ -1,10 +1,10 @@
 /** What controllers and kubelets report of volumes in their events: the last of each object and reason. */
 import type { Event, Stored } from "@longshore/kube";
-import type { AssessView } from "../assess-view.ts";
+import type { InventoryFacts } from "../assess-view.ts";
 import { found, type RuleFinding } from "../assessment-finding.ts";
 
 /** Findings about events. */
-export function eventRules(view: AssessView): RuleFinding[] {
+export function eventRules(view: InventoryFacts): RuleFinding[] {
   const last = new Map<string, Stored<Event>>();
   for (const event of view.inventory.events) {
     const key = `${subjectOfEvent(event)} ${event.reason}`;

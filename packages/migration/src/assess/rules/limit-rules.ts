@@ -1,33 +1,36 @@
 /** How many volumes nodes may have: more than their drivers allow, and the room before and after a crossing. */
 import type { MigrationGates } from "@longshore/translation";
-import type { AssessView } from "../assess-view.ts";
+import type { InventoryFacts } from "../assess-view.ts";
 import { found, type RuleFinding } from "../assessment-finding.ts";
 
 /** Findings about limits. */
-export function limitRules(view: AssessView): RuleFinding[] {
+export function limitRules(view: InventoryFacts): RuleFinding[] {
   if (view.inventory.unread.has("CSINode")) return [];
   const used = usedVolumes(view);
   return [...exceeded(view, used), ...view.plugins.flatMap((gates) => headroom(view, gates, used))];
 }
 
-type UsedVolumes = ReadonlyMap<string, ReadonlySet<string>>;
+/** For each driver and node the volumes, each by what stands for it. */
+type UsedVolumes = ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<unknown>>>;
 
-/** The volumes of each driver on each node, by `node/driver`. Those in pods count as well as PersistentVolumes do. */
-function usedVolumes(view: AssessView): UsedVolumes {
-  const used = new Map<string, Set<string>>();
-  for (const { nodeName, driver, what } of view.uses) {
-    const key = `${nodeName}/${driver}`;
-    const volumes = used.get(key);
-    if (volumes === undefined) used.set(key, new Set([what]));
-    else volumes.add(what);
+/** The volumes of each driver on each node. Those in pods count as well as PersistentVolumes do. */
+function usedVolumes(view: InventoryFacts): UsedVolumes {
+  const used = new Map<string, Map<string, Set<unknown>>>();
+  for (const { nodeName, driver, what, pv } of view.uses) {
+    const onNodes = used.get(driver) ?? new Map<string, Set<unknown>>();
+    used.set(driver, onNodes);
+    const volume = pv ?? what;
+    const volumes = onNodes.get(nodeName);
+    if (volumes === undefined) onNodes.set(nodeName, new Set([volume]));
+    else volumes.add(volume);
   }
   return used;
 }
 
-function exceeded(view: AssessView, used: UsedVolumes): RuleFinding[] {
+function exceeded(view: InventoryFacts, used: UsedVolumes): RuleFinding[] {
   return view.inventory.csiNodes.flatMap(({ metadata, spec }) =>
     (spec?.drivers ?? []).flatMap(({ name, allocatable }) => {
-      const count = used.get(`${metadata.name}/${name}`)?.size ?? 0;
+      const count = used.get(name)?.get(metadata.name)?.size ?? 0;
       if (allocatable?.count === undefined || count <= allocatable.count) return [];
       return [
         found("LS1604", {
@@ -49,9 +52,9 @@ interface Room {
 }
 
 /** Room on the nodes by the limit of the in-tree plugin and by that of the driver. */
-function headroom(view: AssessView, gates: MigrationGates, used: UsedVolumes): RuleFinding[] {
+function headroom(view: InventoryFacts, gates: MigrationGates, used: UsedVolumes): RuleFinding[] {
   const { inTreeName, driverName } = gates;
-  const count = (node: string) => used.get(`${node}/${driverName}`)?.size ?? 0;
+  const count = (node: string) => used.get(driverName)?.get(node)?.size ?? 0;
   const key = `attachable-volumes-${inTreeName.slice(inTreeName.indexOf("/") + 1)}`;
   const before = roomOf(
     view.inventory.nodes.map(({ metadata, status }) => [metadata.name, Number(status?.allocatable?.[key])]),

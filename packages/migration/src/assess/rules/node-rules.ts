@@ -3,12 +3,12 @@ import type { CSINode, Node, Stored } from "@longshore/kube";
 import { migratedPluginsOf } from "@longshore/storage";
 import type { MigrationGates } from "@longshore/translation";
 import { isCordonedForCrossing } from "../../crossing/cordon.ts";
-import { type AssessView, hasDriver } from "../assess-view.ts";
+import { hasDriver, type InventoryFacts } from "../assess-view.ts";
 import { found, type RuleFinding } from "../assessment-finding.ts";
 import { minorVersionOf, pluginStateAt } from "../plugin-history.ts";
 
 /** Findings about Nodes and CSINodes. */
-export function nodeRules(view: AssessView): RuleFinding[] {
+export function nodeRules(view: InventoryFacts): RuleFinding[] {
   const findings = view.inventory.nodes.filter(isCordonedForCrossing).map((node) =>
     found("LS1605", {
       object: `Node ${node.metadata.name}`,
@@ -29,7 +29,7 @@ export function nodeRules(view: AssessView): RuleFinding[] {
 }
 
 function annotation(
-  view: AssessView,
+  view: InventoryFacts,
   csiNode: Stored<CSINode>,
   node: Stored<Node> | undefined,
 ): RuleFinding[] {
@@ -65,7 +65,7 @@ function annotation(
   ];
 }
 
-function halfCrossed(view: AssessView, { inTreeName }: MigrationGates): RuleFinding[] {
+function halfCrossed(view: InventoryFacts, { inTreeName }: MigrationGates): RuleFinding[] {
   const crossed = view.migratedOn.get(inTreeName);
   const others = view.inventory.csiNodes.filter(({ metadata }) => crossed?.has(metadata.name) !== true);
   if (crossed === undefined || others.length === 0) return [];
@@ -75,7 +75,7 @@ function halfCrossed(view: AssessView, { inTreeName }: MigrationGates): RuleFind
 
 /** The scheduler compares the labels of nodes with the topology of volumes: a key without a label fits none. */
 function withoutTopologyLabels(
-  view: AssessView,
+  view: InventoryFacts,
   { driverName }: MigrationGates,
   nodes: ReadonlyMap<string, Stored<Node>>,
 ): RuleFinding[] {

@@ -3,12 +3,12 @@
  * the plugin is attached there. Source: docs/behaviour/migration-controllers.md C1 to C3.
  */
 import { migratedPluginsOf } from "@longshore/storage";
-import { type AssessView, pluginOfVolume } from "../assess-view.ts";
+import { type InventoryFacts, pluginOfVolume } from "../assess-view.ts";
 import { found, type RuleFinding } from "../assessment-finding.ts";
 import { subjectOf } from "../inventory.ts";
 
 /** Findings about the order of a crossing. */
-export function orderRules(view: AssessView): RuleFinding[] {
+export function orderRules(view: InventoryFacts): RuleFinding[] {
   const { csiNodes, unread } = view.inventory;
   if (unread.has("CSINode")) return [];
   const migrated = new Map(csiNodes.map((csiNode) => [csiNode.metadata.name, migratedPluginsOf(csiNode)]));
@@ -16,7 +16,10 @@ export function orderRules(view: AssessView): RuleFinding[] {
 }
 
 /** The node waits for an attachment by the driver, and the control plane has attached in the tree. */
-function attachedInTree(view: AssessView, migrated: ReadonlyMap<string, ReadonlySet<string>>): RuleFinding[] {
+function attachedInTree(
+  view: InventoryFacts,
+  migrated: ReadonlyMap<string, ReadonlySet<string>>,
+): RuleFinding[] {
   return view.inventory.nodes.flatMap(({ metadata, status }) => {
     const plugins = migrated.get(metadata.name);
     if (plugins === undefined) return [];
@@ -34,7 +37,7 @@ function attachedInTree(view: AssessView, migrated: ReadonlyMap<string, Readonly
 
 /** The node mounts in the tree, and the control plane has the driver attach. */
 function attachedByDriver(
-  view: AssessView,
+  view: InventoryFacts,
   migrated: ReadonlyMap<string, ReadonlySet<string>>,
 ): RuleFinding[] {
   return view.inventory.attachments.flatMap((va) => {

@@ -1,7 +1,7 @@
 /** In-tree plugins that are in use: how much of each there is, and what a version does with it. */
 import type { KubeObject, Stored } from "@longshore/kube";
 import type { MigrationGates } from "@longshore/translation";
-import { type AssessView, pluginOfInlineVolume, pluginOfVolume, stateOf } from "../assess-view.ts";
+import { type AssessView, stateOf } from "../assess-view.ts";
 import { found, type RuleFinding } from "../assessment-finding.ts";
 import { subjectOf } from "../inventory.ts";
 import { pluginStateAt, removedSources } from "../plugin-history.ts";
@@ -13,15 +13,12 @@ export function upgradeRules(view: AssessView): RuleFinding[] {
 }
 
 function plugin(view: AssessView, gates: MigrationGates): RuleFinding[] {
-  const { volumes, pods, classes } = view.inventory;
   const object = `plugin ${gates.inTreeName}`;
+  const { volumes = 0, pods = 0, classes = 0 } = view.amounts.get(gates) ?? {};
   const counts = [
-    [volumes.filter((pv) => pluginOfVolume(pv) === gates).length, "PersistentVolumes"],
-    [
-      pods.filter((pod) => pod.spec?.volumes?.some((v) => pluginOfInlineVolume(v) === gates)).length,
-      "pods with volumes of their own",
-    ],
-    [classes.filter(({ provisioner }) => provisioner === gates.inTreeName).length, "StorageClasses"],
+    [volumes, "PersistentVolumes"],
+    [pods, "pods with volumes of their own"],
+    [classes, "StorageClasses"],
   ] as const;
   const what = counts
     .filter(([count]) => count > 0)
@@ -47,18 +44,15 @@ function goneSources(view: AssessView): RuleFinding[] {
   const { minor } = view;
   if (minor === undefined) return [];
   const gone = Object.entries(removedSources).filter(([, name]) => pluginStateAt(name, minor) === "gone");
-  const report = (object: Stored<KubeObject>, kind: string, source: object | undefined, path: string) =>
-    gone
-      .filter(
-        ([field]) => source !== undefined && (source as Readonly<Record<string, unknown>>)[field] != null,
-      )
-      .map(([field, name]) =>
-        found("LS1701", {
-          object: subjectOf(kind, object),
-          field: `${path}.${field}`,
-          evidence: `${name} is not in Kubernetes 1.${minor}`,
-        }),
-      );
+  if (gone.length === 0) return [];
+  const report = (object: Stored<KubeObject>, kind: string, source: object | undefined, path: string) => {
+    const members = (source ?? {}) as Readonly<Record<string, unknown>>;
+    const removed = gone.find(([field]) => members[field] != null);
+    if (removed === undefined) return [];
+    const [field, name] = removed;
+    const evidence = `${name} is not in Kubernetes 1.${minor}`;
+    return [found("LS1701", { object: subjectOf(kind, object), field: `${path}.${field}`, evidence })];
+  };
   return [
     ...view.inventory.volumes.flatMap((pv) => report(pv, "PersistentVolume", pv.spec, "spec")),
     ...[...view.inventory.pods, ...view.inventory.workloads].flatMap((holder) =>
