@@ -6,7 +6,7 @@ import { type Direction, ordersOf, type UnsafeGroup } from "./skew-orders.ts";
 import type { Combination, CombinationOutcome } from "./skew-table.ts";
 import { expectedPath } from "./skew-table.ts";
 import type { VersionOutcome, VersionStory } from "./skew-versions.ts";
-import type { SkewMode, Stall } from "./skew-world.ts";
+import type { SkewMode, Stall } from "./stall.ts";
 
 /** What each mode means. */
 export const modeWords: Readonly<Record<SkewMode, string>> = {
@@ -14,9 +14,9 @@ export const modeWords: Readonly<Record<SkewMode, string>> = {
   "node-only": "the attach/detach controller goes by what the node states alone",
 };
 
-/** The head of {@link combinationCells}. */
-export const combinationHead: readonly string[] = [
-  "plugin",
+/** The head of {@link combinationTable}. */
+const combinationHead: readonly string[] = [
+  "plugins",
   "controller manager",
   "kubelet",
   "provisioned by",
@@ -24,12 +24,27 @@ export const combinationHead: readonly string[] = [
   "mounted by",
 ];
 
-/** A row of the table of combinations. */
-export function combinationCells(combination: Combination, outcome: CombinationOutcome): readonly string[] {
-  const { plugin, controllerManager, kubelet } = combination;
+/** A combination and what came of it. */
+export type PlayedCombination = readonly [Combination, CombinationOutcome];
+
+/** The table of combinations with its head; plugins of which the same is true are in one row. */
+export function combinationTable(played: readonly PlayedCombination[]): readonly (readonly string[])[] {
+  const rows = new Map<string, string[]>();
+  for (const [combination, outcome] of played) {
+    const cells = combinationCells(combination, outcome).join("\t");
+    rows.set(cells, [...(rows.get(cells) ?? []), combination.plugin]);
+  }
+  return [
+    combinationHead,
+    ...[...rows].map(([cells, plugins]) => [plugins.join(", "), ...cells.split("\t")]),
+  ];
+}
+
+function combinationCells(combination: Combination, outcome: CombinationOutcome): readonly string[] {
+  const { controllerManager, kubelet } = combination;
   const { provisioned, attached, mounted, isServed } = outcome;
   const path = (taken: string) => (taken !== "nothing" ? taken : isServed ? "–" : "refused");
-  return [plugin, onOff(controllerManager), onOff(kubelet), provisioned, path(attached), path(mounted)];
+  return [onOff(controllerManager), onOff(kubelet), provisioned, path(attached), path(mounted)];
 }
 
 /** What is not as the design says; none where all is. */
