@@ -6,6 +6,8 @@ export { type SimulationOptions, type SimulationResult, simulateCrossing } from 
 export {
   combinationBreaks,
   combinationTable,
+  isAsPromised,
+  isStoryAsPromised,
   mayStall,
   modeWords,
   orderLines,

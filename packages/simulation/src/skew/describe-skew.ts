@@ -1,7 +1,7 @@
 /** What the exploration of version skew has found, in words. Pure. */
 import type { SkewGraph } from "./explore-skew.ts";
 import { flipWords } from "./flip.ts";
-import type { ReplayedOrder } from "./replay-orders.ts";
+import type { ReplayedOrder, ReplayedStep } from "./replay-orders.ts";
 import { type Direction, ordersOf, type UnsafeGroup } from "./skew-orders.ts";
 import type { Combination, CombinationOutcome } from "./skew-table.ts";
 import { expectedPath } from "./skew-table.ts";
@@ -104,6 +104,23 @@ export function versionLines(story: VersionStory, { steps, violations }: Version
     `${plugins.join(", ")}: controller manager 1.${minor}, kubelets 1.${minor - behind}, downgrade with ${downgrade}: ${verdict}`,
     ...violations.map((violation) => `  ${violation}`),
   ];
+}
+
+/** Whether the exploration is as its mode promises: the contract is kept, and where the node alone decides every order is safe. */
+export function isAsPromised(graph: SkewGraph): boolean {
+  const areAllSafe = ordersOf(graph).counts.every(({ orders, safe }) => orders === safe);
+  return graph.violations.length === 0 && (graph.options.mode === "upstream" || areAllSafe);
+}
+
+/** The same for flips, or versions, that were made one after another; `mayStall`: whether work may stand still. */
+export function isStoryAsPromised(
+  {
+    steps,
+    violations,
+  }: Pick<ReplayedOrder, "violations"> & { readonly steps: readonly Pick<ReplayedStep, "stalls">[] },
+  mayStall: boolean,
+): boolean {
+  return violations.length === 0 && (mayStall || steps.every(({ stalls }) => stalls.length === 0));
 }
 
 /** Whether work may stand still in this story: where the controller manager goes off before the kubelets, in upstream mode. */
