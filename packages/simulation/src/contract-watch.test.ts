@@ -59,6 +59,17 @@ it("C1: was attached by in-tree and detached by csi", () => {
   expect(watch.violations).toEqual(["C1: d@node-1 was attached by in-tree and detached by csi"]);
 });
 
+it("C6: a volume whose translation was stored", () => {
+  const watch = new ContractWatch();
+  const volume = boundImage("d");
+  watch.check(world({ volumes: [volume] }));
+  watch.check(world({ volumes: [structuredClone(volume)] }));
+  expect(watch.violations).toEqual([]);
+  const translated = { ...volume, spec: { csi: { driver: "rbd.csi.ceph.com", volumeHandle: "d" } } };
+  watch.check(world({ volumes: [translated] }));
+  expect(watch.violations).toEqual(["C6: the source of volume pv was changed"]);
+});
+
 it("what keeps the contract is no violation, whatever the plugin and however its disks are named", () => {
   const watch = new ContractWatch();
   watch.asked({ ...call, op: "attach", path: "csi" });

@@ -3,7 +3,7 @@
  * cloud, the nodes' mounts and the API's objects, never against what a component believes.
  */
 import type { CSINode, PersistentVolume, Stored } from "@longshore/kube";
-import { inTreeHandle } from "@longshore/local";
+import { clusterPlugins, inTreeHandle } from "@longshore/local";
 import type { Mount } from "@longshore/runtime";
 import { migratedPluginsOf } from "@longshore/storage";
 
@@ -48,6 +48,8 @@ export class ContractWatch {
   readonly #attachedBy = new Map<string, Attacher>();
   /** Who last asked for what of a disk on a node: a call may take effect and its answer never be seen. */
   readonly #asked = new Map<string, Attacher>();
+  /** The sources of volumes by their uids, as they were stored last. */
+  readonly #sources = new Map<string, unknown>();
   readonly #onChange: (call: AttachmentCall) => void;
   readonly #onViolation: (violation: string) => void;
 
@@ -123,6 +125,7 @@ export class ContractWatch {
     this.#onePath(world);
     this.#oneWriter(world);
     this.#noLostDisk(world);
+    this.#sameSources(world);
   }
 
   #onePath(world: WorldView): void {
@@ -170,6 +173,19 @@ export class ContractWatch {
     }
   }
 
+  /** Who a volume belongs to does not change: no translation of it is ever stored. */
+  #sameSources(world: WorldView): void {
+    for (const { metadata, spec } of world.volumes) {
+      const source = sourceOf(spec);
+      const known = this.#sources.get(metadata.uid);
+      this.#sources.set(metadata.uid, source);
+      // Versions of an object share what has not changed.
+      if (known === undefined || known === source || JSON.stringify(known) === JSON.stringify(source))
+        continue;
+      this.report("C6", `the source of volume ${metadata.name} was changed`);
+    }
+  }
+
   /** No disk of a bound volume is ever deleted. */
   #noLostDisk(world: WorldView): void {
     for (const pv of world.volumes) {
@@ -185,6 +201,13 @@ export class ContractWatch {
 function parsed(key: string): { readonly diskId: string; readonly nodeName: string } {
   const [diskId = "", nodeName = ""] = key.split("@");
   return { diskId, nodeName };
+}
+
+/** What a volume is made of, by CSI or by the plugin that it names. */
+function sourceOf(spec: PersistentVolume["spec"]): unknown {
+  if (spec?.csi !== undefined) return spec.csi;
+  const members: Readonly<Record<string, unknown>> = { ...spec };
+  return clusterPlugins.map(({ source }) => members[source]).find((source) => source !== undefined);
 }
 
 function isListed(world: WorldView, nodeName: string, plugin: string): boolean {

@@ -5,11 +5,13 @@ export { type CloudFaultRates, defaultCloudFaultRates } from "./faulty-cloud.ts"
 export { type SimulationOptions, type SimulationResult, simulateCrossing } from "./simulate-crossing.ts";
 export {
   combinationBreaks,
-  combinationCells,
-  combinationHead,
+  combinationTable,
+  isAsPromised,
+  isStoryAsPromised,
   mayStall,
   modeWords,
   orderLines,
+  type PlayedCombination,
   replayLines,
   versionLines,
 } from "./skew/describe-skew.ts";
@@ -49,5 +51,5 @@ export {
   type VersionStory,
   versionStories,
 } from "./skew/skew-versions.ts";
-export type { SkewMode, SkewOptions, Stall } from "./skew/skew-world.ts";
+export type { SkewMode, SkewOptions, Stall } from "./skew/stall.ts";
 export { violationTrace } from "./violation-trace.ts";

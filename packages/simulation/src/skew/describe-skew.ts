@@ -1,12 +1,12 @@
 /** What the exploration of version skew has found, in words. Pure. */
 import type { SkewGraph } from "./explore-skew.ts";
 import { flipWords } from "./flip.ts";
-import type { ReplayedOrder } from "./replay-orders.ts";
+import type { ReplayedOrder, ReplayedStep } from "./replay-orders.ts";
 import { type Direction, ordersOf, type UnsafeGroup } from "./skew-orders.ts";
 import type { Combination, CombinationOutcome } from "./skew-table.ts";
 import { expectedPath } from "./skew-table.ts";
 import type { VersionOutcome, VersionStory } from "./skew-versions.ts";
-import type { SkewMode, Stall } from "./skew-world.ts";
+import type { SkewMode, Stall } from "./stall.ts";
 
 /** What each mode means. */
 export const modeWords: Readonly<Record<SkewMode, string>> = {
@@ -14,9 +14,9 @@ export const modeWords: Readonly<Record<SkewMode, string>> = {
   "node-only": "the attach/detach controller goes by what the node states alone",
 };
 
-/** The head of {@link combinationCells}. */
-export const combinationHead: readonly string[] = [
-  "plugin",
+/** The head of {@link combinationTable}. */
+const combinationHead: readonly string[] = [
+  "plugins",
   "controller manager",
   "kubelet",
   "provisioned by",
@@ -24,12 +24,27 @@ export const combinationHead: readonly string[] = [
   "mounted by",
 ];
 
-/** A row of the table of combinations. */
-export function combinationCells(combination: Combination, outcome: CombinationOutcome): readonly string[] {
-  const { plugin, controllerManager, kubelet } = combination;
+/** A combination and what came of it. */
+export type PlayedCombination = readonly [Combination, CombinationOutcome];
+
+/** The table of combinations with its head; plugins of which the same is true are in one row. */
+export function combinationTable(played: readonly PlayedCombination[]): readonly (readonly string[])[] {
+  const rows = new Map<string, string[]>();
+  for (const [combination, outcome] of played) {
+    const cells = combinationCells(combination, outcome).join("\t");
+    rows.set(cells, [...(rows.get(cells) ?? []), combination.plugin]);
+  }
+  return [
+    combinationHead,
+    ...[...rows].map(([cells, plugins]) => [plugins.join(", "), ...cells.split("\t")]),
+  ];
+}
+
+function combinationCells(combination: Combination, outcome: CombinationOutcome): readonly string[] {
+  const { controllerManager, kubelet } = combination;
   const { provisioned, attached, mounted, isServed } = outcome;
   const path = (taken: string) => (taken !== "nothing" ? taken : isServed ? "–" : "refused");
-  return [plugin, onOff(controllerManager), onOff(kubelet), provisioned, path(attached), path(mounted)];
+  return [onOff(controllerManager), onOff(kubelet), provisioned, path(attached), path(mounted)];
 }
 
 /** What is not as the design says; none where all is. */
@@ -89,6 +104,23 @@ export function versionLines(story: VersionStory, { steps, violations }: Version
     `${plugins.join(", ")}: controller manager 1.${minor}, kubelets 1.${minor - behind}, downgrade with ${downgrade}: ${verdict}`,
     ...violations.map((violation) => `  ${violation}`),
   ];
+}
+
+/** Whether the exploration is as its mode promises: the contract is kept, and where the node alone decides every order is safe. */
+export function isAsPromised(graph: SkewGraph): boolean {
+  const areAllSafe = ordersOf(graph).counts.every(({ orders, safe }) => orders === safe);
+  return graph.violations.length === 0 && (graph.options.mode === "upstream" || areAllSafe);
+}
+
+/** The same for flips, or versions, that were made one after another; `mayStall`: whether work may stand still. */
+export function isStoryAsPromised(
+  {
+    steps,
+    violations,
+  }: Pick<ReplayedOrder, "violations"> & { readonly steps: readonly Pick<ReplayedStep, "stalls">[] },
+  mayStall: boolean,
+): boolean {
+  return violations.length === 0 && (mayStall || steps.every(({ stalls }) => stalls.length === 0));
 }
 
 /** Whether work may stand still in this story: where the controller manager goes off before the kubelets, in upstream mode. */

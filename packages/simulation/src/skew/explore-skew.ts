@@ -1,11 +1,12 @@
 /**
  * Every flip in every state of a cluster under work. One cluster is walked from state to state until each flip that is
  * possible in each state that can be reached has been made; an order of flips, of whatever length, is a path in what that
- * yields. Where a walk passes a flip again it must end in the same state, so that two histories which a state does
- * not tell apart are seen to go on alike.
+ * yields. That histories which end in one state go on alike is what `replay-orders.ts` is for: orders on clusters of
+ * their own, whose states a test compares with those of the walk.
  */
 import { type Flip, flipWords, type GatePicture, possibleFlips, tourOfFlips } from "./flip.ts";
-import { type SkewOptions, SkewWorld, type Stall } from "./skew-world.ts";
+import { SkewWorld } from "./skew-world.ts";
+import type { SkewOptions, Stall } from "./stall.ts";
 
 /** A flip as it was made. */
 export interface SkewEdge {

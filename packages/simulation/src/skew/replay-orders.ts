@@ -1,7 +1,8 @@
 /** Orders of flips, each on a cluster of its own from its start: what an exploration says of them, without its short cuts. */
 import type { PluginName } from "@longshore/local";
 import { componentsOf, controllerManager, type Flip, flipWords } from "./flip.ts";
-import { type SkewOptions, SkewWorld, type Stall } from "./skew-world.ts";
+import { SkewWorld } from "./skew-world.ts";
+import type { SkewOptions, Stall } from "./stall.ts";
 
 /** A flip as it went on a cluster of its own. */
 export interface ReplayedStep {

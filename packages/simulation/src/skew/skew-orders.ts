@@ -4,7 +4,7 @@
  */
 import type { SkewEdge, SkewGraph, SkewNode } from "./explore-skew.ts";
 import { controllerManager, type Flip, flipWords, gatesKey, uniformGates } from "./flip.ts";
-import type { Stall } from "./skew-world.ts";
+import type { Stall } from "./stall.ts";
 
 /** All gates on, or all off again. */
 export type Direction = "on" | "off";
@@ -54,7 +54,9 @@ export function ordersOf(graph: SkewGraph): SkewOrders {
       const isMeant = (edge: SkewEdge) => edge.stalls.some((stall) => reasonOf(stall, direction) === reason);
       const path = shortestTo(graph, direction, start, isMeant);
       const last = path.at(-1);
-      const stalls = (last?.stalls ?? []).filter((stall) => reasonOf(stall, direction) === reason);
+      const stalls = (last?.stalls ?? [])
+        .filter((stall) => reasonOf(stall, direction) === reason)
+        .sort((a, b) => (`${a.plugin} ${a.node}` < `${b.plugin} ${b.node}` ? -1 : 1));
       return {
         direction,
         reason,
@@ -124,7 +126,10 @@ function shortestTo(
   let border: { readonly at: number; readonly path: readonly SkewEdge[] }[] = [{ at: start, path: [] }];
   while (border.length > 0) {
     const next = border.flatMap(({ at, path }) =>
-      onward(graph.states[at] as SkewNode, direction).map((edge) => ({ at: edge.to, path: [...path, edge] })),
+      byWords(onward(graph.states[at] as SkewNode, direction)).map((edge) => ({
+        at: edge.to,
+        path: [...path, edge],
+      })),
     );
     const found = next.find(({ path }) => isMeant(path.at(-1) as SkewEdge));
     if (found !== undefined) return found.path;
@@ -135,6 +140,11 @@ function shortestTo(
     });
   }
   return [];
+}
+
+/** The same flips whatever the order in which they were found: the controller manager's first, then drained nodes'. */
+function byWords(edges: readonly SkewEdge[]): readonly SkewEdge[] {
+  return [...edges].sort((a, b) => (flipWords(a.flip) < flipWords(b.flip) ? -1 : 1));
 }
 
 /** A flip after which all goes on: onward in this direction if there is one, and rather of the controller manager. */

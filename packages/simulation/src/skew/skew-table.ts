@@ -7,7 +7,7 @@ import { resources } from "@longshore/kube";
 import { clusterPlugin, initialGates, type PluginName } from "@longshore/local";
 import { VirtualClock } from "@longshore/runtime";
 import { pathOfMount, type VolumePath } from "../contract-watch.ts";
-import type { SkewMode } from "./skew-world.ts";
+import type { SkewMode } from "./stall.ts";
 import { VolumeUsers } from "./volume-users.ts";
 import { createWatchedCluster, type WatchedCluster } from "./watched-cluster.ts";
 

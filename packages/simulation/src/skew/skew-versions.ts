@@ -6,7 +6,8 @@
 import { clusterPlugin, type PluginName } from "@longshore/local";
 import { gateTable } from "@longshore/volumes";
 import { componentsOf, controllerManager } from "./flip.ts";
-import { type SkewMode, SkewWorld, type Stall } from "./skew-world.ts";
+import { SkewWorld } from "./skew-world.ts";
+import type { SkewMode, Stall } from "./stall.ts";
 
 /** In which order a downgrade goes: as upstream demands, or as the cluster-version operator of OpenShift does. */
 export type DowngradeOrder = "nodes first" | "controller manager first";

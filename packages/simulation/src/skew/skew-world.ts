@@ -10,40 +10,9 @@ import { migratedPluginsOf } from "@longshore/storage";
 import type { ContractWatch } from "../contract-watch.ts";
 import { controllerManager, type Flip, flipped, type GatePicture, uniformGates } from "./flip.ts";
 import { skewState } from "./skew-state.ts";
+import { type Expectation, isSame, type SkewOptions, type Stall } from "./stall.ts";
 import { type VolumeUser, VolumeUsers } from "./volume-users.ts";
 import { createWatchedCluster, type WatchedCluster } from "./watched-cluster.ts";
-
-/** By whom the attach/detach controller goes: also by its own gates, or by the node's statement alone. */
-export type SkewMode = "upstream" | "node-only";
-
-/** What cluster to flip. */
-export interface SkewOptions {
-  readonly plugins: readonly PluginName[];
-  readonly nodes: number;
-  readonly mode: SkewMode;
-}
-
-/** Work that does not go on. */
-export interface Stall {
-  readonly plugin: PluginName;
-  readonly node: string;
-  /** What does not happen. */
-  readonly what: "pod does not start" | "pod does not end" | "volume stays attached" | "volume stays";
-  /** The gates of the plugin at that moment. */
-  readonly controllerManager: "on" | "off";
-  readonly kubelet: "on" | "off";
-  /** The last warning about the pod, as its user sees it. */
-  readonly warning?: string;
-}
-
-/** What must come about before all is at rest. */
-interface Wish {
-  readonly plugin: PluginName;
-  readonly node: string;
-  readonly what: Stall["what"];
-  readonly pod?: string;
-  holds(): boolean;
-}
 
 const pollMs = 100;
 /** How long work may stand still where the design says that it is not served, in virtual milliseconds. */
@@ -257,7 +226,7 @@ export class SkewWorld {
     await this.cluster.kube.patch(resources.nodes, { name }, { type: "merge", body }, options);
   }
 
-  #podsRun(): readonly Wish[] {
+  #podsRun(): readonly Expectation[] {
     return [...this.#pods.values()].map(({ name, plugin, node }) => ({
       plugin,
       node,
@@ -267,7 +236,7 @@ export class SkewWorld {
     }));
   }
 
-  #leaves({ name, plugin, node, claim }: VolumeUser): readonly Wish[] {
+  #leaves({ name, plugin, node, claim }: VolumeUser): readonly Expectation[] {
     const volume = this.#volumeOf(claim);
     return [
       { plugin, node, what: "pod does not end", pod: name, holds: () => this.#pod(name) === undefined },
@@ -275,7 +244,7 @@ export class SkewWorld {
     ];
   }
 
-  #isDeleted({ plugin, node, claim }: VolumeUser): Wish {
+  #isDeleted({ plugin, node, claim }: VolumeUser): Expectation {
     const volume = this.#volumeOf(claim);
     const holds = () => volume === undefined || !this.#watched.exists(volume);
     return { plugin, node, what: "volume stays", holds };
@@ -290,20 +259,20 @@ export class SkewWorld {
     return this.cluster.objects(resources.pods).find((pod) => pod.metadata.name === name);
   }
 
-  /** Waits until every wish holds; what stands still where nothing serves it is a stall, all else breaks C8. */
-  async #rest(wishes: readonly Wish[]): Promise<void> {
+  /** Waits until all that is expected holds; what stands still where nothing serves it is a stall, all else breaks C8. */
+  async #rest(expected: readonly Expectation[]): Promise<void> {
     const startMs = this.clock.monotonicMs();
-    let open = wishes.filter((wish) => !wish.holds());
+    let open = expected.filter((each) => !each.holds());
     while (open.length > 0) {
       const waitedMs = this.clock.monotonicMs() - startMs;
-      if (waitedMs > patienceMs || (waitedMs > refusedMs && open.every((wish) => this.#isRefused(wish))))
+      if (waitedMs > patienceMs || (waitedMs > refusedMs && open.every((each) => this.#isRefused(each))))
         break;
       await this.clock.sleep(pollMs, this.#signal);
-      open = open.filter((wish) => !wish.holds());
+      open = open.filter((each) => !each.holds());
     }
-    for (const wish of open) {
-      const stall = this.#stallOf(wish);
-      if (!this.#isRefused(wish)) {
+    for (const missing of open) {
+      const stall = this.#stallOf(missing);
+      if (!this.#isRefused(missing)) {
         this.watch.report("C8", `${stall.plugin} on ${stall.node}: ${stall.what}: ${stall.warning ?? ""}`);
       }
       if (!this.#stalls.some((known) => isSame(known, stall))) this.#stalls = [...this.#stalls, stall];
@@ -311,17 +280,19 @@ export class SkewWorld {
   }
 
   /** The fourth row of the design's table: the kubelet asks for CSI and the controller is not to use it. */
-  #isRefused({ plugin, node }: Pick<Wish, "plugin" | "node">): boolean {
+  #isRefused({ plugin, node }: Pick<Expectation, "plugin" | "node">): boolean {
     if (this.#options.mode === "node-only") return false;
     const csiNode = this.cluster.objects(resources.csiNodes).find(({ metadata }) => metadata.name === node);
     const isStated = migratedPluginsOf(csiNode).has(clusterPlugin(plugin).inTreeName);
     return isStated && !this.#isOn(controllerManager, plugin);
   }
 
-  #stallOf({ plugin, node, what, pod }: Wish): Stall {
+  #stallOf({ plugin, node, what, pod }: Expectation): Stall {
+    // A pod of the same name was on the other node before.
+    const uid = pod === undefined ? undefined : this.#pod(pod)?.metadata.uid;
     const warning = this.cluster
       .objects(resources.events)
-      .filter(({ reason, involvedObject }) => reason === "FailedAttachVolume" && involvedObject.name === pod)
+      .filter(({ reason, involvedObject }) => reason === "FailedAttachVolume" && involvedObject.uid === uid)
       .sort((a, b) => ((a.lastTimestamp ?? "") < (b.lastTimestamp ?? "") ? -1 : 1))
       .at(-1)?.message;
     return {
@@ -355,8 +326,4 @@ export class SkewWorld {
       this.watch.report("C8", "a node with nothing on it does not change over to its gates");
     }
   }
-}
-
-function isSame(a: Stall, b: Stall): boolean {
-  return a.plugin === b.plugin && a.node === b.node && a.what === b.what;
 }

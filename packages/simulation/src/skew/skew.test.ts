@@ -1,6 +1,6 @@
 /** Version skew on the smallest cluster; the `*.exhaustive.test.ts` beside have two plugins on two nodes. */
 import { describe, expect, it } from "vitest";
-import { combinationBreaks, orderLines } from "./describe-skew.ts";
+import { combinationBreaks, isAsPromised, isStoryAsPromised, orderLines } from "./describe-skew.ts";
 import { exploreSkew } from "./explore-skew.ts";
 import { flipWords, possibleFlips, tourOfFlips, uniformGates } from "./flip.ts";
 import { orderCount, orderNumbered, replay } from "./replay-orders.ts";
@@ -11,7 +11,10 @@ import { SkewWorld } from "./skew-world.ts";
 
 const plugins = ["aws-ebs"] as const;
 
-describe("orders on one node", () => {
+// A few seconds each on a machine that has nothing else to do.
+const timeout = 180_000;
+
+describe("orders on one node", { timeout }, () => {
   it("are all safe where the node alone decides (migration-controllers.md B2)", async () => {
     const graph = await exploreSkew({ plugins, nodes: 1, mode: "node-only" });
     expect(graph.violations).toEqual([]);
@@ -52,6 +55,10 @@ describe("orders on one node", () => {
         "node-1, drained: aws-ebs off",
       ],
     ]);
+    // Unsafe orders are no surprise upstream; where the node alone decides they would be.
+    expect(isAsPromised(graph)).toBe(true);
+    expect(isAsPromised({ ...graph, options: { ...options, mode: "node-only" } })).toBe(false);
+    expect(isAsPromised({ ...graph, violations: ["C3: lost"] })).toBe(false);
     // The story on a cluster of its own, and its end.
     const [first] = unsafe;
     const again = await replay(options, [...(first?.story ?? []), ...(first?.remedy ? [first.remedy] : [])]);
@@ -72,13 +79,16 @@ it.each(["upstream", "node-only"] as const)(
   },
 );
 
-it("upgrade, downgrade in the order of the cluster-version operator, and upgrade again (migration-controllers.md B1)", async () => {
+it("upgrade, downgrade in the order of the cluster-version operator, and upgrade again (migration-controllers.md B1)", {
+  timeout,
+}, async () => {
   const story = { plugins, minor: 23, behind: 1, downgrade: "controller manager first" } as const;
   const safe = await playVersions({ ...story, mode: "node-only" });
   expect(safe.violations).toEqual([]);
   expect(safe.steps.filter(({ stalls }) => stalls.length > 0)).toEqual([]);
   const unsafe = await playVersions({ ...story, mode: "upstream" });
   expect(unsafe.violations).toEqual([]);
+  expect([isStoryAsPromised(unsafe, true), isStoryAsPromised(unsafe, false)]).toEqual([true, false]);
   expect(unsafe.steps.filter(({ stalls }) => stalls.length > 0).map(({ words }) => words)).toEqual([
     "downgrade: controller manager: 1.23 to 1.22",
     "downgrade: node-1, drained: 1.23 to 1.22",

@@ -5,6 +5,7 @@ import pc from "picocolors";
 import { exitCodes, interruptible } from "../../exit.ts";
 import { wholeNumber, withForms } from "../../flags.ts";
 import { createProgress, type Progress } from "../../terminal.ts";
+import { registerSkewCommand } from "./register-skew-command.ts";
 import { type SeedRange, seedRange, shares } from "./seed-range.ts";
 import { inWorkers } from "./workers.ts";
 
@@ -21,7 +22,10 @@ const workersMax = 64;
 
 /** Adds the verb. */
 export function registerSimCommand(program: Command): void {
-  withForms(program.command("sim"), ["text", "json"])
+  // The verb below it has flags of the same names: what stands after a verb is that verb's.
+  const sim = program.enablePositionalOptions().command("sim");
+  registerSkewCommand(sim);
+  withForms(sim, ["text", "json"])
     .description("simulate crossings under crashes and lost replies, and check the contract at every step")
     .option("--seed <number>", "the first seed (default: 1)")
     .option("--seeds <count|A..B>", "how many seeds, or from which to which", "1")
