@@ -1,7 +1,7 @@
 /**
  * The two finalizers that keep a volume until its disk is deleted: one in-tree, one of the external provisioner. To an object
  * that is being deleted none can be added, so on such a volume either of them stands for the other, for the component
- * that deletes the disk now. Pure. Source: docs/behaviour/controllers.md B5, "Deletion protection"; docs/decisions/0032-volumes-that-change-hands-while-they-are-deleted.md.
+ * that deletes the disk now. Pure. Source: docs/behaviour/controllers.md B5, "Deletion protection"; docs/decisions/0027-volumes-that-change-hands-while-they-are-deleted.md.
  */
 import { hasFinalizer, isDeleting, type PersistentVolume } from "@longshore/kube";
 import { inTreeDeletionFinalizer, provisionedByAnnotation, provisionerFinalizer } from "./well-known.ts";

@@ -2,7 +2,7 @@
  * A volume whose deletion was requested before its claim went, and whose plugin migrates, or goes back, meanwhile: its disk is
  * deleted by the component that has the volume then, and only then the object goes. The persistent-volume controller, the protection
  * controllers, the provisioner, the reference driver and the provider are the real ones, under one virtual clock.
- * Source: docs/decisions/0032-volumes-that-change-hands-while-they-are-deleted.md.
+ * Source: docs/decisions/0027-volumes-that-change-hands-while-they-are-deleted.md.
  */
 import { createApiServer, memoryStore } from "@longshore/apiserver";
 import { inProcessCsi } from "@longshore/csi";
