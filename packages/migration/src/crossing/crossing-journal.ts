@@ -44,6 +44,8 @@ export interface CrossingJournal {
   /** `madeAt` of the plan that the crossing follows. */
   readonly plan?: string;
   readonly run?: RunRecord;
+  /** How often it was written: of two, the one with more is the newer state, whatever the clocks of two machines say. */
+  readonly writes?: number;
 }
 
 /** Whether the crossing has not come to its end. */
@@ -80,14 +82,3 @@ export function parseJournal(text: string, place: string): CrossingJournal {
 
 /** The text of a journal. */
 export const journalText = (journal: CrossingJournal): string => `${JSON.stringify(journal, undefined, 2)}\n`;
-
-/** When the journal was last written, RFC 3339: of two, the later one is the newer state. */
-export function writtenAt({ startedAt, finishedAt, run }: CrossingJournal): string {
-  const times = [startedAt, run?.startedAt, run?.aliveAt, run?.ended?.at, finishedAt];
-  return (
-    times
-      .filter((at) => at !== undefined)
-      .sort()
-      .at(-1) ?? startedAt
-  );
-}

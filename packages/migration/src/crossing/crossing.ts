@@ -189,6 +189,7 @@ async function openJournal(
     startedAt: env.clock.now().toISOString(),
     nodesDone: [],
     ...followed,
+    ...(found?.writes === undefined ? {} : { writes: found.writes }),
   };
   return { journal, resumed: resumed && plan !== undefined };
 }

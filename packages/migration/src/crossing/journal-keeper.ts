@@ -37,7 +37,7 @@ export class JournalKeeper {
   /** Durable when it resolves. */
   write(change: Partial<CrossingJournal>, signal: AbortSignal): Promise<void> {
     this.#journal = { ...this.#journal, ...change };
-    return this.#queue(() => this.#store.write(this.#journal, signal));
+    return this.#queue(() => this.#store.write(this.#counted(), signal));
   }
 
   /** Stores how the run goes. Durable when it resolves. */
@@ -66,7 +66,7 @@ export class JournalKeeper {
       // Before the write begins: what is noted during it needs a write of its own.
       this.#noted = false;
       await withDeadline(this.#env.clock, noteMs, new AbortController().signal, (signal) =>
-        this.#store.write(this.#journal, signal),
+        this.#store.write(this.#counted(), signal),
       );
     };
     this.#queue(write).catch((error: unknown) => {
@@ -79,6 +79,11 @@ export class JournalKeeper {
   /** Resolves once nothing is being written. */
   async settled(): Promise<void> {
     await this.#last;
+  }
+
+  #counted(): CrossingJournal {
+    this.#journal = { ...this.#journal, writes: (this.#journal.writes ?? 0) + 1 };
+    return this.#journal;
   }
 
   #runWith(change: Partial<RunRecord>): RunRecord {

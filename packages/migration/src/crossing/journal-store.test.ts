@@ -6,14 +6,15 @@ import { crossingSubject } from "./crossing-subject.ts";
 import { configMapJournal, fileJournal, twoJournals } from "./journal-store.ts";
 
 const signal = new AbortController().signal;
-const journal = (startedAt: string, aliveAt = startedAt): CrossingJournal => ({
+const journal = (writes: number, startedAt = "2026-01-01T00:00:00Z"): CrossingJournal => ({
   version: 1,
   platform: "manual",
   plugin: "kubernetes.io/aws-ebs",
   direction: "migrate",
   startedAt,
   nodesDone: ["n1"],
-  run: { startedAt, aliveAt },
+  run: { startedAt, aliveAt: startedAt },
+  writes,
 });
 
 function world() {
@@ -37,17 +38,17 @@ function world() {
 it("is in both places, and read from the cluster where the disk has none", async () => {
   const { host, inCluster, both } = world();
   expect(await both.read(signal)).toBeUndefined();
-  await both.write(journal("2026-01-01T00:00:00Z"), signal);
-  await both.write(journal("2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"), signal);
+  await both.write(journal(1), signal);
+  await both.write(journal(2), signal);
   expect(await inCluster.read(signal)).toEqual(await fileJournal(host, "/j.json").read(signal));
   const elsewhere = twoJournals(fileJournal(new SimulatedHost({ name: "m2" }), "/j.json"), inCluster);
   expect(await elsewhere.read(signal)).toEqual(await both.read(signal));
 });
 
-it("the newer of two counts: another machine may have gone on since", async () => {
+it("of two the one that was written more often counts: another machine, with a slow clock, may have gone on since", async () => {
   const { host, inCluster, both } = world();
-  const older = journal("2026-01-01T00:00:00Z");
-  const newer = journal("2026-01-01T00:00:00Z", "2026-01-01T00:05:00Z");
+  const older = journal(3, "2026-01-01T00:05:00Z");
+  const newer = journal(4);
   await fileJournal(host, "/j.json").write(older, signal);
   await inCluster.write(newer, signal);
   expect(await both.read(signal)).toEqual(newer);

@@ -1,6 +1,6 @@
 /**
  * Where the journal of a crossing is kept: in a file, and beside it in a ConfigMap, from which another machine goes on.
- * Both hold the whole journal; of two that differ the one that was written last counts.
+ * Both hold the whole journal; of two that differ the one that was written more often counts.
  */
 import {
   type ConfigMap,
@@ -11,13 +11,7 @@ import {
   updateWithRetry,
 } from "@longshore/kube";
 import type { Host } from "@longshore/runtime";
-import {
-  type CrossingJournal,
-  journalText,
-  parseJournal,
-  readJournal,
-  writtenAt,
-} from "./crossing-journal.ts";
+import { type CrossingJournal, journalText, parseJournal, readJournal } from "./crossing-journal.ts";
 import type { CrossingSubject } from "./crossing-subject.ts";
 
 /** Namespace of the ConfigMaps and the Lease of crossings. */
@@ -83,7 +77,7 @@ export function twoJournals(first: JournalStore, second: JournalStore): JournalS
     async read(signal) {
       const [one, other] = await Promise.all([first.read(signal), second.read(signal)]);
       if (one === undefined || other === undefined) return one ?? other;
-      return writtenAt(one) > writtenAt(other) ? one : other;
+      return (one.writes ?? 0) > (other.writes ?? 0) ? one : other;
     },
     async write(journal, signal) {
       await first.write(journal, signal);
