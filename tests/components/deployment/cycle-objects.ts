@@ -11,6 +11,7 @@ export const aLease = {
   leaseDurationMs: 3000,
   renewDeadlineMs: 2000,
   retryPeriodMs: 1000,
+  recordEvents: true,
 } as const;
 
 /** Parameters that name the driver's secret, for the calls of the given kind. */

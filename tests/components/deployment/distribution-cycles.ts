@@ -58,6 +58,7 @@ const policy = {
   renewDeadlineMs: 10_000,
   retryPeriodMs: 1_000,
   releaseOnStop: true,
+  recordEvents: true,
 };
 
 /** Fails where the work of a term fails: the refusal behind it is what the test looks at. */

@@ -1,6 +1,14 @@
 /** What the attacher may do (docs/behaviour/sidecars.md 3). */
 import { leaseName } from "@longshore/storage";
-import { type ComponentRules, cached, clusterEvents, leaseRules, secretsFor, storageGroup } from "./rule.ts";
+import {
+  type ComponentRules,
+  cached,
+  clusterEvents,
+  leaseEvents,
+  leaseRules,
+  secretsFor,
+  storageGroup,
+} from "./rule.ts";
 
 /** The access rules of the attacher. */
 export const attacherRules: ComponentRules = ({ driver, leaderElection }) => [
@@ -38,5 +46,5 @@ export const attacherRules: ComponentRules = ({ driver, leaderElection }) => [
   },
   secretsFor("ControllerPublishVolume"),
   clusterEvents("an attachment"),
-  ...(leaderElection ? leaseRules(leaseName("attacher", driver)) : []),
+  ...(leaderElection ? [...leaseRules(leaseName("attacher", driver)), leaseEvents] : []),
 ];

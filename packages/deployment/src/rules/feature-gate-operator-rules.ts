@@ -1,5 +1,5 @@
 /** What OpenShift's feature gate operator may do (docs/behaviour/migration-controllers.md B6). */
-import { type AccessRule, cached, clusterEvents, leaseRules, storageGroup } from "./rule.ts";
+import { type AccessRule, cached, clusterEvents, leaseEvents, leaseRules, storageGroup } from "./rule.ts";
 
 /** The one FeatureGate, and the one object of each component of the control plane. */
 const singleton = ["cluster"];
@@ -74,5 +74,6 @@ export function featureGateOperatorRules(): readonly AccessRule[] {
     },
     clusterEvents("the FeatureGate"),
     ...leaseRules(featureGateOperatorLease),
+    leaseEvents,
   ];
 }

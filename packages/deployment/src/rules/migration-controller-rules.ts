@@ -1,5 +1,5 @@
 /** What Gardener's CSI migration controller may do in the seed (docs/behaviour/migration-controllers.md A4). */
-import { type AccessRule, cached, clusterEvents, leaseRules } from "./rule.ts";
+import { type AccessRule, cached, clusterEvents, leaseEvents, leaseRules } from "./rule.ts";
 
 /** Name of the Lease of the migration controller of a provider type: those of several providers share a seed. */
 export function migrationControllerLease(providerType: string): string {
@@ -44,5 +44,6 @@ export function migrationControllerRules(providerType: string): readonly AccessR
     },
     clusterEvents("a Cluster"),
     ...leaseRules(migrationControllerLease(providerType)),
+    leaseEvents,
   ];
 }

@@ -75,15 +75,17 @@ export function leaseRules(name: string): readonly AccessRule[] {
       names: [name],
       reason: "the leader renews its Lease, others look at it",
     },
-    {
-      group: "",
-      resource: "events",
-      scope: "own-namespace",
-      verbs: ["create", "patch"],
-      reason: "says on the Lease who leads",
-    },
   ];
 }
+
+/** Events about the Lease, for components that may not write events in every namespace anyway. */
+export const leaseEvents: AccessRule = {
+  group: "",
+  resource: "events",
+  scope: "own-namespace",
+  verbs: ["create"],
+  reason: "says on the Lease who leads",
+};
 
 /** Events about objects with a namespace, which are in that namespace. */
 export const namespacedEvents = (about: string): AccessRule => ({

@@ -6,6 +6,7 @@ import {
   cached,
   clusterEvents,
   groupSnapshotGroup,
+  leaseEvents,
   leaseRules,
   secretsFor,
   snapshotGroup,
@@ -17,7 +18,7 @@ export const snapshotterRules: ComponentRules = ({ driver, leaderElection, group
   ...(groupSnapshot ? contentRules(groupSnapshotGroup, "volumegroupsnapshot") : []),
   secretsFor("CreateSnapshot or DeleteSnapshot"),
   clusterEvents("a snapshot's content"),
-  ...(leaderElection ? leaseRules(leaseName("snapshotter", driver)) : []),
+  ...(leaderElection ? [...leaseRules(leaseName("snapshotter", driver)), leaseEvents] : []),
 ];
 
 function contentRules(group: string, singular: string): readonly AccessRule[] {

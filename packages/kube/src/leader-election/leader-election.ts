@@ -132,7 +132,8 @@ class LeaseElection implements LeaderElection {
   #observed: ObservedLease | undefined;
   /** What we last wrote, while we lead. */
   #held: Stored<Lease> | undefined;
-  readonly #events: EventRecorder | undefined;
+  /** Of this term: each has events of its own, so that the right to create them is enough. */
+  #events: EventRecorder | undefined;
 
   constructor(env: KubeEnv, options: LeaderElectionOptions) {
     const { name, namespace, identity, leaseDurationMs = 15_000 } = options;
@@ -147,9 +148,6 @@ class LeaseElection implements LeaderElection {
           `(${this.#renewDeadlineMs}), and that above 1.2 × retryPeriodMs (${this.#retryPeriodMs})`,
       );
     }
-    // Source and text are those of csi-lib-utils `leaderelection` and of client-go's LeaseLock.
-    if (options.recordEvents === true)
-      this.#events = createEventRecorder(env, { component: `${name}/${identity}` });
     this.#metrics = electionMetrics(env.meter, name);
     this.#metrics.leads(false);
     this.#tasks = new TaskGroup((error) => env.logger.error("leader election ended", { lease: name, error }));
@@ -181,8 +179,14 @@ class LeaseElection implements LeaderElection {
 
   /** Says on the Lease what this candidate did; never waits and never fails. */
   #record(lease: Stored<Lease> | undefined, what: "became leader" | "stopped leading"): void {
-    if (lease === undefined) return;
-    const text = `${this.#candidate.identity} ${what}`;
+    if (lease === undefined || this.#options.recordEvents !== true) return;
+    const { name, identity } = this.#candidate;
+    if (what === "became leader") {
+      void this.#events?.stop();
+      // Source and text are those of csi-lib-utils `leaderelection` and of client-go's LeaseLock.
+      this.#events = createEventRecorder(this.#env, { component: `${name}/${identity}` });
+    }
+    const text = `${identity} ${what}`;
     this.#events?.event(involvedObject(resources.leases, lease), "Normal", "LeaderElection", text);
   }
 
