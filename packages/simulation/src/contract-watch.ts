@@ -206,8 +206,8 @@ function parsed(key: string): { readonly diskId: string; readonly nodeName: stri
 /** What a volume is made of, by CSI or by the plugin that it names. */
 function sourceOf(spec: PersistentVolume["spec"]): unknown {
   if (spec?.csi !== undefined) return spec.csi;
-  const members: Readonly<Record<string, unknown>> = { ...spec };
-  return clusterPlugins.map(({ source }) => members[source]).find((source) => source !== undefined);
+  const member = clusterPlugins.find(({ source }) => spec?.[source] !== undefined)?.source;
+  return member === undefined ? undefined : spec?.[member];
 }
 
 function isListed(world: WorldView, nodeName: string, plugin: string): boolean {

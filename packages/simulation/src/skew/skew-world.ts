@@ -33,6 +33,8 @@ export class SkewWorld {
   readonly #signal = new AbortController().signal;
   /** The pods that there are, by name. */
   readonly #pods = new Map<string, VolumeUser>();
+  /** Where a pod of this name was last. */
+  readonly #lastNode = new Map<string, string>();
   #gates: GatePicture;
   #stalls: readonly Stall[] = [];
   #rounds = 0;
@@ -87,12 +89,9 @@ export class SkewWorld {
     });
     watch = watched.watch;
     const world = new SkewWorld(clock, watched, users, options, uniformGates(nodes, plugins, isOn));
-    for (const plugin of plugins) {
-      for (let n = 1; n <= nodes; n++) {
-        const claim = `${plugin}-${n}`;
-        await users.createClaim(world.cluster, plugin, claim);
-        await world.#createPod({ name: claim, plugin, claim, node: `node-${n}` });
-      }
+    for (const mover of world.#movers()) {
+      await users.createClaim(world.cluster, mover.plugin, mover.claim);
+      await world.#createPod(mover);
     }
     await world.#rest(world.#podsRun());
     return world;
@@ -180,27 +179,21 @@ export class SkewWorld {
       ...fresh.map((user) => this.#isDeleted(user)),
     ]);
     await this.#nodesFollow();
-    const movers = this.#movers(all, fresh);
-    for (const mover of movers) await this.#createPod(mover);
+    for (const mover of this.#movers()) await this.#createPod(mover);
     await this.#rest(this.#podsRun());
   }
 
-  /** Where those pods go next that have not just been made. */
-  #movers(all: readonly VolumeUser[], fresh: readonly VolumeUser[]): readonly VolumeUser[] {
+  /** The pods that are there all the time, each on the node after the one that it was on, also where a drain has removed it. */
+  #movers(): readonly VolumeUser[] {
     const { nodes, plugins } = this.#options;
-    const before = new Map(all.filter((user) => !fresh.includes(user)).map((user) => [user.name, user]));
     return plugins.flatMap((plugin) =>
       Array.from({ length: nodes }, (_, index) => {
         const name = `${plugin}-${index + 1}`;
-        // A drain has removed it: it goes on from where it was.
-        const last = before.get(name)?.node ?? this.#lastNode.get(name) ?? `node-${index + 1}`;
-        const node = `node-${1 + (Number(last.slice("node-".length)) % nodes)}`;
-        return { name, plugin, claim: name, node };
+        const last = Number(this.#lastNode.get(name)?.slice("node-".length) ?? index);
+        return { name, plugin, claim: name, node: `node-${1 + (last % nodes)}` };
       }),
     );
   }
-
-  readonly #lastNode = new Map<string, string>();
 
   async #createPod(user: VolumeUser): Promise<void> {
     this.#pods.set(user.name, user);
