@@ -26,7 +26,11 @@ import { afterEach, expect, test } from "vitest";
 const signal = new AbortController().signal;
 const subject = crossingSubject("aws-ebs");
 const annotation = "storage.alpha.kubernetes.io/migrated-plugins";
-const rolledOut = { latestAvailableRevision: 2, nodeStatuses: [{ nodeName: "m1", currentRevision: 2 }] };
+/** Each change of an operand makes a revision, which its one node runs. */
+const rolledOut = (generation: number) => ({
+  latestAvailableRevision: generation,
+  nodeStatuses: [{ nodeName: "m1", currentRevision: generation }],
+});
 const ended = new AbortController();
 const operators: Component[] = [];
 const env = virtualEnv();
@@ -64,13 +68,15 @@ async function aCluster(): Promise<KubeClient> {
 
 /** The control plane follows at once, the nodes one after the other. */
 async function rollOut(kube: KubeClient): Promise<void> {
-  const report = (resource: Resource<KubeObject>, name: string, status: object) =>
+  const report = (resource: Resource<KubeObject>, name: string, statusAt: (generation: number) => object) =>
     updateWithRetry(
       kube,
       resource,
       { name },
-      (found) =>
-        ({ ...found, status: { ...status, observedGeneration: found.metadata.generation } }) as never,
+      (found) => {
+        const observedGeneration = found.metadata.generation ?? 0;
+        return { ...found, status: { ...statusAt(observedGeneration), observedGeneration } } as never;
+      },
       { signal, subresource: "status" },
     );
   for (let tick = 1; ; tick++) {
@@ -79,7 +85,7 @@ async function rollOut(kube: KubeClient): Promise<void> {
     if (tick % 8 !== 0) continue;
     const config = await kube.get(kubeletConfigs, { name: kubeletConfigName }, { signal });
     const isOn = config?.spec?.kubeletConfig?.featureGates?.[subject.gate] === true;
-    await report(machineConfigPools, "worker", { machineCount: 2, updatedMachineCount: 2 });
+    await report(machineConfigPools, "worker", () => ({ machineCount: 2, updatedMachineCount: 2 }));
     for (const name of ["n1", "n2"]) {
       const wanted = isOn ? subject.inTreeName : "";
       const csiNode = await kube.get(resources.csiNodes, { name }, { signal });
