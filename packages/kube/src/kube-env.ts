@@ -4,6 +4,8 @@ import type { KubeClient } from "./kube-client.ts";
 
 /** The record of what a controller wrote; a work queue waits for it before each pass. */
 export interface OwnWrites {
+  /** Whether the caches show everything that was written: then a pass waits for nothing. */
+  readonly isAllSeen: boolean;
   /**
    * Resolves once the caches show everything that was written before the call; at once when they do.
    * @throws `StaleCacheError` when they still do not after half a minute

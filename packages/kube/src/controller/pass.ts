@@ -70,10 +70,10 @@ export async function walkSteps<O, S extends Step>(
   options: WalkOptions = {},
 ): Promise<ReconcileResult> {
   const { stepsMax = STEPS_MAX, onStep, beforeObservation } = options;
-  // In an object: `await` on a bare O would unwrap it, if it were a promise.
-  const observeNow = async () => ({ observed: (await observe(pass.key, pass)) as O | undefined });
   const names: string[] = [];
-  let { observed } = await observeNow();
+  // What is there at once is not awaited: most passes only look at caches and find nothing to do.
+  const first = observe(pass.key, pass);
+  let observed = first instanceof Promise ? await first : first;
   while (observed !== undefined) {
     const step = decide(observed);
     if (names.length === stepsMax) throw new Error(endless(pass.key, names));
@@ -85,14 +85,15 @@ export async function walkSteps<O, S extends Step>(
       observed: O,
       pass: Pass,
     ) => Next<O> | Promise<Next<O>>;
-    const next = await act(step, observed, pass);
+    const acted = act(step, observed, pass);
+    const next = acted instanceof Promise ? await acted : acted;
     if (!("observed" in next) && !("observeAgain" in next)) return next;
     pass.signal.throwIfAborted();
     if ("observed" in next) {
       observed = next.observed;
     } else {
       await beforeObservation?.(pass);
-      ({ observed } = await observeNow());
+      observed = await observe(pass.key, pass);
     }
   }
   return {};

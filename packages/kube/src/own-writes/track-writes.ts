@@ -84,6 +84,12 @@ class WriteRecord implements OwnWrites {
     });
   }
 
+  get isAllSeen(): boolean {
+    if (this.#uncertain.size > 0) return false;
+    for (const pending of this.#pending.values()) if (pending.size > 0) return false;
+    return true;
+  }
+
   async seen(pass: { readonly signal: AbortSignal }): Promise<void> {
     if (this.#uncertain.size > 0) await this.#lookUp(pass.signal);
     const lagging = [...this.#pending.values()].filter((pending) => pending.size > 0);

@@ -286,7 +286,8 @@ class KeyedWorkQueue implements WorkQueue {
   async #reconcile(pass: RunningPass): Promise<ReconcileResult> {
     const { reconcile, reconcileTimeoutMs } = this.#options;
     // Before the deadline begins: a slow cache must not use up the time of the pass.
-    await this.#env.ownWrites?.seen(pass);
+    const { ownWrites } = this.#env;
+    if (ownWrites !== undefined && !ownWrites.isAllSeen) await ownWrites.seen(pass);
     if (reconcileTimeoutMs === undefined) return reconcile(pass);
     const late = () => pass.abort(new DeadlineError(reconcileTimeoutMs));
     const timer = this.#env.clock.timer(reconcileTimeoutMs, late);

@@ -17,7 +17,7 @@ import type { MigratedPluginManager } from "../../csimigration/migrated-plugin-m
 import type { VolumePluginManager } from "../../framework/volume-plugin-manager.ts";
 import { csiPluginName } from "../../plugins/csi/csi-names.ts";
 import type { ActualState, Attachment } from "./actual-state.ts";
-import type { DesiredState } from "./desired-state.ts";
+import type { DesiredState, WantedVolume } from "./desired-state.ts";
 import { type FormsAttached, isWanted, type VolumeOwners } from "./detach-guards.ts";
 import type { DiskOperations } from "./disk-operations.ts";
 import type { PendingPods } from "./pending-pods.ts";
@@ -113,4 +113,25 @@ export function wakeUnwanted({ actual, desired, wakeDisk }: AttachDetachContext,
     // By its unique name: a disk that pods want in the other form is detached first.
     if (!isWanted(attachment, desired)) wakeDisk(attachment.identity);
   }
+}
+
+/** Wakes the disk of a volume that a pod newly wants, unless it is attached as it is wanted and nothing else is to be decided on it. */
+export function wakeWanted(
+  { actual, desired, operations, wakeDisk }: AttachDetachContext,
+  nodeName: string,
+  { uniqueName, identity }: Pick<WantedVolume, "uniqueName" | "identity">,
+): void {
+  const [attachment, ...others] = actual.ofIdentity(identity);
+  const isAtRest =
+    attachment !== undefined &&
+    others.length === 0 &&
+    attachment.nodeName === nodeName &&
+    attachment.uniqueName === uniqueName &&
+    attachment.confirmed &&
+    attachment.reported &&
+    !attachment.detachTried &&
+    attachment.detachRequestedAtMs === undefined &&
+    desired.ofDisk(identity).length === 1 &&
+    operations.of(identity).length === 0;
+  if (!isAtRest) wakeDisk(identity);
 }

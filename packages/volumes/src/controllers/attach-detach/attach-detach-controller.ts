@@ -264,10 +264,11 @@ function identityAmong(
   migration: MigratedPluginManager,
   uniqueName: UniqueVolumeName,
 ): VolumeIdentity {
-  const key = keyOfInTreeName(uniqueName);
-  const owners = key === undefined ? [] : volumes.byIndex(cacheIndexes.volumesByInTreeName, key);
-  const known = new Set(owners.flatMap((pv) => identitiesOfVolume(migration, pv)));
   const named = identityOfName(migration, uniqueName);
+  const key = keyOfInTreeName(uniqueName);
+  if (key === undefined) return named;
+  const owners = volumes.byIndex(cacheIndexes.volumesByInTreeName, key);
+  const known = new Set(owners.flatMap((pv) => identitiesOfVolume(migration, pv)));
   const [only] = known;
   return known.size === 1 && only !== undefined ? only : named;
 }

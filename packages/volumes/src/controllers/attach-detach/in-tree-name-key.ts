@@ -43,20 +43,24 @@ const spellings: Readonly<Record<string, Spelling>> = {
 
 /** The key of a unique name; undefined: it is not that of an in-tree disk that the controller attaches. */
 export function keyOfInTreeName(uniqueName: UniqueVolumeName): string | undefined {
-  // Fewer than three parts name no volume.
-  if (uniqueName.split("/", 3).length < 3) return undefined;
+  const slash = uniqueName.indexOf("/", uniqueName.indexOf("/") + 1);
+  // Most names are those of CSI volumes, or none.
+  const spelling = slash < 0 ? undefined : spellings[uniqueName.slice(0, slash)];
+  if (spelling === undefined) return undefined;
   const { pluginName, volumeName } = splitUniqueName(uniqueName);
-  const spelling = spellings[pluginName];
-  return spelling === undefined ? undefined : keyOf(pluginName, spelling, volumeName);
+  return keyOf(pluginName, spelling, volumeName);
 }
 
 /** The keys of a PersistentVolume's disk: one, or none where it is not an in-tree disk that the controller attaches. */
 export function inTreeNameKeysOf({ spec }: PersistentVolume): readonly string[] {
   if (spec === undefined) return [];
-  return Object.entries(spellings).flatMap(([pluginName, spelling]) => {
+  const keys: string[] = [];
+  for (const pluginName in spellings) {
+    const spelling = spellings[pluginName] as Spelling;
     const name = spelling.nameOf(spec);
-    return name == null ? [] : [keyOf(pluginName, spelling, name)];
-  });
+    if (name != null) keys.push(keyOf(pluginName, spelling, name));
+  }
+  return keys;
 }
 
 function keyOf(pluginName: string, spelling: Spelling, volumeName: string): string {

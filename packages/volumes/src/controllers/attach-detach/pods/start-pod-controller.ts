@@ -15,7 +15,7 @@ import {
 } from "@longshore/kube";
 import { backoffMs } from "@longshore/runtime";
 import { operationBackoff } from "../../../framework/operation-backoff.ts";
-import { type AttachDetachContext, wakeUnwanted } from "../attach-detach-context.ts";
+import { type AttachDetachContext, wakeUnwanted, wakeWanted } from "../attach-detach-context.ts";
 import type { DesiredPod, WantedVolume } from "../desired-state.ts";
 import { decidePod, type PodStep } from "./decide-pod.ts";
 import { type ObservedPod, observePod } from "./observe-pod.ts";
@@ -114,16 +114,19 @@ function wakeUnidentified(
   if (named !== undefined && named.identity !== identity) wakeDisk(named.identity);
 }
 
-/** The disks that the pod wanted or wants; where it could have meant any disk of the node, all of those. */
+/**
+ * The disks that the pod wanted or wants, but for those that a pod which is new here wants and has; where it could have meant any
+ * disk of the node, all of those.
+ */
 function wakeDisks(
   context: AttachDetachContext,
   before: DesiredPod | undefined,
   after: DesiredPod | undefined,
 ): void {
-  for (const desired of [before, after]) {
-    for (const volume of desired?.volumes ?? []) {
-      if (volume.identity !== undefined) context.wakeDisk(volume.identity);
-    }
+  for (const { identity } of before?.volumes ?? []) if (identity !== undefined) context.wakeDisk(identity);
+  for (const volume of after?.volumes ?? []) {
+    if (before === undefined && volume.kind === "wanted") wakeWanted(context, after?.nodeName ?? "", volume);
+    else if (volume.identity !== undefined) context.wakeDisk(volume.identity);
   }
   if (before?.volumes.some(({ kind }) => kind === "undecided") === true) {
     wakeUnwanted(context, before.nodeName);
