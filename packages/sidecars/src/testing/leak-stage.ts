@@ -1,5 +1,6 @@
 /** A cluster with a provisioner, for the stories of lost disks. */
 import {
+  isConflict,
   isDeleting,
   KubeApiError,
   type KubeClient,
@@ -7,6 +8,7 @@ import {
   type PersistentVolume,
   resources,
   type Stored,
+  withoutFinalizer,
 } from "@longshore/kube";
 import type { Component } from "@longshore/runtime";
 import type { FakeProvisioning } from "@longshore/testing/sidecars";
@@ -105,10 +107,21 @@ export class Stage {
 
   async #dropFinalizer(finalizer: string): Promise<void> {
     const { kube, signal } = this.world;
-    const finalizers = (await this.claim())?.metadata.finalizers;
-    if (!finalizers?.includes(finalizer)) return;
-    const body = { metadata: { finalizers: finalizers.filter((other) => other !== finalizer) } };
-    await kube.patch(resources.persistentVolumeClaims, ref, { type: "merge", body }, { signal });
+    for (;;) {
+      const claim = await this.claim();
+      if (claim?.metadata.finalizers?.includes(finalizer) !== true) return;
+      const { finalizers } = withoutFinalizer(claim, finalizer).metadata;
+      // With the version: the provisioner takes its own finalizer off at the same time.
+      const body = {
+        metadata: { resourceVersion: claim.metadata.resourceVersion, finalizers: finalizers ?? null },
+      };
+      try {
+        await kube.patch(resources.persistentVolumeClaims, ref, { type: "merge", body }, { signal });
+        return;
+      } catch (error) {
+        if (!isConflict(error)) throw error;
+      }
+    }
   }
 
   async volumes(): Promise<readonly Stored<PersistentVolume>[]> {
