@@ -111,11 +111,12 @@ export class SidecarReplica {
     return this.#log;
   }
 
-  /** Writes to the API server since then, but for those to leases. */
+  /** Writes to the API server since then, but for those to leases and events: that it leads no more is said on the Lease. */
   writesSince(atMs: number): readonly string[] {
     return this.requests
       .filter(
-        (request) => request.atMs >= atMs && request.method !== "GET" && !request.path.includes("/leases"),
+        ({ atMs: sentMs, method, path }) =>
+          sentMs >= atMs && method !== "GET" && !path.includes("/leases") && !path.endsWith("/events"),
       )
       .map(({ method, path }) => `${method} ${path}`);
   }

@@ -8,9 +8,9 @@
  *  - While a webhook is awaited nothing is held: no lock, no part of the store, no time of the thread.
  *  - All rounds of a request share the time that one request may take, and all calls its deadline.
  */
-import { isNotFound, type KubeObject, type Stored } from "@longshore/kube";
+import { isNotFound, type KubeObject, type Stored } from "@longshore/kube/basics";
 import type { RuntimeEnv } from "@longshore/runtime";
-import { DeadlineError, withAnyOf, withDeadline } from "@longshore/runtime";
+import { DeadlineError, withAnyOf, withDeadline } from "@longshore/runtime/basics";
 import type { ApiAnswer, ApiRequest } from "../api/api-request.ts";
 import { apiError } from "../api/errors.ts";
 import { type Kind, tableKey } from "../api/kind.ts";

@@ -1,5 +1,5 @@
 /** Why a webhook gave no answer, in the words of the reference's client (net/http, client-go rest, apimachinery api/errors). */
-import { DeadlineError } from "@longshore/runtime";
+import { DeadlineError } from "@longshore/runtime/basics";
 import { parseJson } from "../api/json.ts";
 import type { WebhookReply } from "./http-webhook-client.ts";
 

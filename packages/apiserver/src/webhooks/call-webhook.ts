@@ -1,7 +1,7 @@
 /** One call of one webhook: what it was asked, and what its answer comes to (apiserver plugin/webhook mutating, validating). */
 
 import { KubeApiError, type Status } from "@longshore/kube/basics";
-import { type RuntimeEnv, withDeadline } from "@longshore/runtime";
+import { type RuntimeEnv, withDeadline } from "@longshore/runtime/basics";
 import { apiError, badRequest } from "../api/errors.ts";
 import type { Store } from "../storage/store.ts";
 import type { EmulatedVersion } from "../versions/emulated-version.ts";
