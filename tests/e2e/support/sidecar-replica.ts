@@ -151,8 +151,11 @@ export class SidecarReplica {
     this.#recorder.unref();
   }
 
-  #record({ method = "", url = "" }: IncomingMessage): void {
-    this.requests.push({ atMs: systemClock.monotonicMs(), method, path: url.split("?")[0] ?? "" });
+  #record({ method = "", url = "" }: IncomingMessage): Recorded {
+    const path = url.split("?")[0] ?? "";
+    const recorded = { atMs: systemClock.monotonicMs(), method, path, isOfLeader: false };
+    this.requests.push(recorded);
+    return recorded;
   }
 
   #run(argv: readonly string[]): void {
