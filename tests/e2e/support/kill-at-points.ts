@@ -50,7 +50,21 @@ function pointsOf(runs: readonly (readonly string[])[]): readonly Point[] {
 
 /** How long a point that comes after the work is done, such as the last event, is waited for. */
 const lateMs = 2000;
-const never = new AbortController().signal;
+
+/** How the process ended; undefined: it runs on after so many milliseconds. */
+async function endWithin(process: MortalProcess, ms: number): Promise<string | undefined> {
+  const ended = new AbortController();
+  const late = realEnv.clock.sleep(ms, ended.signal).then(
+    () => undefined,
+    () => undefined,
+  );
+  try {
+    return (await Promise.race([process.killed, late])) ?? undefined;
+  } finally {
+    // Otherwise every point would leave a timer.
+    ended.abort();
+  }
+}
 
 /** Goes through the points, and prints how many of them ended well. */
 export async function killAtEveryPoint(
@@ -80,8 +94,7 @@ export async function killAtEveryPoint(
     await victim.live(surroundings, call, side);
     try {
       await cycle(`${++runs}`);
-      const late = realEnv.clock.sleep(lateMs, never);
-      return (await Promise.race([victim.killed, late])) === "SIGKILL";
+      return (await endWithin(victim, lateMs)) === "SIGKILL";
     } finally {
       victim.kill();
       current = await heir;
