@@ -1,0 +1,68 @@
+/** Who uses a disk now: caches of pods, attachments and nodes that a run keeps, so that a look costs no request. */
+import {
+  type Informer,
+  isPodTerminal,
+  type KubeEnv,
+  type Node,
+  type PersistentVolume,
+  type Pod,
+  resources,
+  type Stored,
+  sharedInformers,
+  type VolumeAttachment,
+} from "@longshore/kube";
+import type { Component } from "@longshore/runtime";
+import { uncertainVolumesOf } from "@longshore/storage";
+import { uniqueNamesOf, volumeFormOf } from "../crossing/volume-form.ts";
+import { claimNamesOf } from "./conversion-index.ts";
+
+/** Finds who uses a disk. */
+export interface DiskUsers extends Component {
+  /** Pods that use the claim and have not ended. */
+  pods(namespace: string, claim: string): readonly Stored<Pod>[];
+  /** Pods, VolumeAttachments and nodes that use or hold the disk, in words. */
+  of(
+    volumes: readonly PersistentVolume[],
+    claim: { readonly namespace: string; readonly name: string },
+  ): readonly string[];
+}
+
+/** Starts the caches. Resolves once they are filled. */
+export async function watchDiskUsers(env: KubeEnv, signal: AbortSignal): Promise<DiskUsers> {
+  const informers = sharedInformers(env);
+  const pods: Informer<Pod> = informers.of(resources.pods, {
+    indexes: { claim: (pod) => claimNamesOf(pod).map((name) => `${pod.metadata.namespace}/${name}`) },
+  });
+  const attachments: Informer<VolumeAttachment> = informers.of(resources.volumeAttachments, {
+    indexes: { volume: ({ spec }) => [spec.source.persistentVolumeName ?? ""] },
+  });
+  const nodes: Informer<Node> = informers.of(resources.nodes, { indexes: { disk: disksOf } });
+  try {
+    await informers.synced(signal);
+  } catch (error) {
+    await informers.stop();
+    throw error;
+  }
+  const podsOf = (namespace: string, claim: string) =>
+    pods.byIndex("claim", `${namespace}/${claim}`).filter((pod) => !isPodTerminal(pod));
+  return {
+    pods: podsOf,
+    of(volumes, { namespace, name }) {
+      const attached = volumes.flatMap((pv) => attachments.byIndex("volume", pv.metadata?.name ?? "\0"));
+      const disks = new Set(volumes.flatMap((pv) => uniqueNamesOf(volumeFormOf(pv))));
+      return [
+        ...podsOf(namespace, name).map((pod) => `Pod ${namespace}/${pod.metadata.name}`),
+        ...attached.map((va) => `VolumeAttachment ${va.metadata.name} on Node ${va.spec.nodeName}`),
+        ...[...disks].flatMap((disk) =>
+          nodes.byIndex("disk", disk).map((node) => `Node ${node.metadata.name} (${disk})`),
+        ),
+      ];
+    },
+    stop: () => informers.stop(),
+  };
+}
+
+function disksOf(node: Stored<Node>): string[] {
+  const attached = (node.status?.volumesAttached ?? []).map(({ name }) => name);
+  return [...new Set([...(node.status?.volumesInUse ?? []), ...attached, ...uncertainVolumesOf(node)])];
+}
