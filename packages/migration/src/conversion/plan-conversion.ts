@@ -1,9 +1,5 @@
 /** Plans a conversion: which volumes, what they become, and why others stay as they are. Changes nothing. */
-import {
-  type PersistentVolume,
-  parseLabelSelector,
-  type Stored,
-} from "@longshore/kube";
+import { type PersistentVolume, parseLabelSelector, type Stored } from "@longshore/kube";
 import { readClusterId } from "../crossing/crossing-plan.ts";
 import { volumeFormOf } from "../crossing/volume-form.ts";
 import { type ConversionIndex, conversionIndex } from "./conversion-index.ts";
