@@ -11,7 +11,7 @@ import {
   sharedInformers,
   type VolumeAttachment,
 } from "@longshore/kube";
-import type { Component } from "@longshore/runtime";
+import { type Component, withDeadline } from "@longshore/runtime";
 import { uncertainVolumesOf } from "@longshore/storage";
 import { uniqueNamesOf, volumeFormOf } from "../crossing/volume-form.ts";
 import { claimNamesOf } from "./conversion-index.ts";
@@ -27,7 +27,10 @@ export interface DiskUsers extends Component {
   ): readonly string[];
 }
 
-/** Starts the caches. Resolves once they are filled. */
+/** Pods, attachments and nodes that cannot be listed in this time, in milliseconds, will not be: the log says why. */
+const fillMs = 5 * 60_000;
+
+/** Starts the caches. Resolves once they are filled. @throws DeadlineError */
 export async function watchDiskUsers(env: KubeEnv, signal: AbortSignal): Promise<DiskUsers> {
   const informers = sharedInformers(env);
   const pods: Informer<Pod> = informers.of(resources.pods, {
@@ -38,7 +41,7 @@ export async function watchDiskUsers(env: KubeEnv, signal: AbortSignal): Promise
   });
   const nodes: Informer<Node> = informers.of(resources.nodes, { indexes: { disk: disksOf } });
   try {
-    await informers.synced(signal);
+    await withDeadline(env.clock, fillMs, signal, (within) => informers.synced(within));
   } catch (error) {
     await informers.stop();
     throw error;

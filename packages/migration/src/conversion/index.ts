@@ -28,6 +28,7 @@ export type {
   VolumeJournal,
   VolumeStep,
 } from "./conversion-types.ts";
+export { diffOfObjects, HandleRuleError, parseHandleRules } from "./objects/index.ts";
 export { convertedFromAnnotation, planConversion } from "./plan-conversion.ts";
 export { planUndo, type UndoPlan } from "./plan-undo.ts";
 export { ConversionBlockedError, refusalWords } from "./volume-run.ts";

@@ -7,11 +7,12 @@ import type { ConversionEnv, ConversionPlanOptions } from "./conversion-options.
 import type { ConversionPlan, PlannedVolume, Refusal } from "./conversion-types.ts";
 import { type ConversionView, readConversionView } from "./conversion-view.ts";
 import { policyOf } from "./decide-volume-step.ts";
-import { convertedClaim, convertedVolume } from "./minimal-objects.ts";
+import { convertedClaim, convertedVolume, ownersOf } from "./objects/index.ts";
 import { probeCreations } from "./probe-creations.ts";
 import {
   claimRefusals,
   driverRefusals,
+  ownerRefusals,
   snapshotRefusals,
   volumeRefusals,
   volumeUse,
@@ -100,7 +101,7 @@ function planVolume(
   if (own.length > 0) return { refusals: own };
   const { namespace = "", name = "" } = volume.spec?.claimRef ?? {};
   const claim = index.claim(namespace, name);
-  const ofClaim = claimRefusals(volume, claim, options);
+  const ofClaim = claimRefusals(volume, claim);
   if (ofClaim.length > 0 || claim === undefined) return { refusals: ofClaim };
   const newName = newVolumeName(volume.metadata.name);
   const converted = convertedVolume(volume, {
@@ -108,13 +109,14 @@ function planVolume(
     ...(options.rule === undefined ? {} : { rule: options.rule }),
   });
   if ("failure" in converted) return { refusals: [untranslatable(object, converted.failure)] };
-  const convertedOne = convertedClaim(claim, newName);
+  const convertedOne = convertedClaim(claim, newName, converted.object);
   if ("failure" in convertedOne) {
     return { refusals: [untranslatable(`PersistentVolumeClaim ${namespace}/${name}`, convertedOne.failure)] };
   }
   const driver = converted.object.spec?.csi?.driver ?? "";
   const use = volumeUse(volume, claim, index, options);
   const refusals = [
+    ...ownerRefusals(claim, index, options),
     ...(index.isVolume(newName) ? [nameTaken(newName)] : []),
     ...driverRefusals(driver, view, object),
     ...snapshotRefusals(claim, index),
@@ -142,7 +144,7 @@ function planVolume(
     differences: [...converted.differences, ...convertedOne.differences],
     policy: policyOf(volume),
     workloads: use.workloads,
-    owners: [],
+    owners: [...ownersOf(volume, converted.object), ...ownersOf(claim, convertedOne.object)],
     inUseBy: use.inUseBy,
     snapshots: index.snapshotsOf(claim).map(({ metadata }) => `${metadata.namespace}/${metadata.name}`),
   };

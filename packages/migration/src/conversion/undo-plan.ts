@@ -6,7 +6,8 @@ import type { ConversionPlanOptions } from "./conversion-options.ts";
 import type { PlannedVolume, Refusal, VolumeJournal } from "./conversion-types.ts";
 import type { ConversionView } from "./conversion-view.ts";
 import { policyOf } from "./decide-volume-step.ts";
-import { convertedClaim, freshVolume } from "./minimal-objects.ts";
+import { convertedClaim } from "./objects/index.ts";
+import { restoredVolume } from "./restored-volume.ts";
 import { volumeUse } from "./volume-refusals.ts";
 
 /** The volumes to carry back, and those that cannot be. */
@@ -47,7 +48,7 @@ function undoOf(
   // Nothing of the conversion but the policy was written where there is no new volume.
   const from = made ?? (toAfter as Stored<PersistentVolume>);
   const current = claim ?? (planned.claimAfter as Stored<PersistentVolumeClaim>);
-  const back = convertedClaim(current, before);
+  const back = convertedClaim(current, before, restoredVolume(fromBefore, made));
   if ("failure" in back) {
     const object = `PersistentVolumeClaim ${ref.namespace}/${ref.name}`;
     return { refusals: [{ code: "translation", object, reason: back.failure, remedy: "correct the field" }] };
@@ -58,8 +59,7 @@ function undoOf(
       ? { inUseBy: [], workloads: [], refusals: [] }
       : volumeUse(made, claim, index, options);
   if (use.refusals.length > 0) return { refusals: use.refusals };
-  const capacity = made?.spec?.capacity;
-  const to = freshVolume(fromBefore, before);
+  const to = restoredVolume(fromBefore, made);
   return {
     volume: newName,
     volumeUid: made?.metadata.uid ?? "",
@@ -68,8 +68,7 @@ function undoOf(
     claim: { ...ref, uid: claim?.metadata.uid ?? ref.uid },
     fromBefore: from,
     claimBefore: current,
-    // A volume that was expanded meanwhile stays as large as it is.
-    toAfter: capacity === undefined ? to : { ...to, spec: { ...to.spec, capacity } },
+    toAfter: to,
     claimAfter: back.object,
     differences: back.differences,
     policy: made !== undefined && isBoundToNew && policyOf(made) !== "Retain" ? policyOf(made) : policy,

@@ -72,11 +72,7 @@ export function volumeRefusals(volume: Volume, index: ConversionIndex): readonly
 }
 
 /** What is wrong with its claim; empty: nothing. */
-export function claimRefusals(
-  volume: Volume,
-  claim: Claim | undefined,
-  options: ConversionPlanOptions,
-): readonly Refusal[] {
+export function claimRefusals(volume: Volume, claim: Claim | undefined): readonly Refusal[] {
   const { namespace, name, uid } = volume.spec?.claimRef ?? {};
   const object = `PersistentVolumeClaim ${namespace}/${name}`;
   const say = (code: RefusalCode, field: string, reason: string, remedy: string): readonly Refusal[] => [
@@ -113,30 +109,56 @@ export function claimRefusals(
       `wait until it and PersistentVolume ${volume.metadata.name} are bound to each other`,
     );
   }
-  const owner = claim.metadata.ownerReferences?.find((each) => each.controller === true);
-  if (owner === undefined || owner.kind === "StatefulSet") return [];
-  if (owner.kind === "Pod") {
-    return say(
-      "owner-needs-action",
-      "metadata.ownerReferences",
-      `it is the ephemeral volume of Pod ${owner.name}, and goes with it`,
-      "change the class of the pod's template; its disk is a new one for each pod",
-    );
-  }
-  if (options.ownersPaused === true) return [];
-  return say(
-    "owner-recreates-claim",
-    "metadata.ownerReferences",
-    `${owner.kind} ${owner.name} owns it and creates it again at once`,
-    `pause the operator of ${owner.kind} ${owner.name}, and say that its owners are paused`,
-  );
+  return [];
+}
+
+/** The owners of the claim: one that is gone has the garbage collector delete the new claim, and with policy Delete the disk. */
+export function ownerRefusals(
+  claim: Claim,
+  index: ConversionIndex,
+  { ownersPaused = false }: ConversionPlanOptions,
+): readonly Refusal[] {
+  const object = `PersistentVolumeClaim ${claim.metadata.namespace}/${claim.metadata.name}`;
+  const field = "metadata.ownerReferences";
+  return (claim.metadata.ownerReferences ?? []).flatMap((owner): readonly Refusal[] => {
+    const { kind, name, uid, controller } = owner;
+    if (kind === "Pod") {
+      return [
+        {
+          code: "owner-needs-action",
+          object,
+          field,
+          reason: `Pod ${name} owns it, with which it is deleted`,
+          remedy:
+            "for an ephemeral volume change the class in the pod's template; for a StatefulSet set persistentVolumeClaimRetentionPolicy.whenScaled to Retain",
+        },
+      ];
+    }
+    if (kind === "StatefulSet" || kind === "Deployment" || kind === "ReplicaSet") {
+      if (index.workload(uid) !== undefined) return [];
+      const remedy = "remove the reference if the claim is to stay";
+      return [
+        { code: "owner-needs-action", object, field, reason: `${kind} ${name}, its owner, is gone`, remedy },
+      ];
+    }
+    if (ownersPaused) return [];
+    return [
+      {
+        code: controller === true ? "owner-recreates-claim" : "owner-needs-action",
+        object,
+        field,
+        reason: `${kind} ${name} owns it and may create it again at once`,
+        remedy: `pause the operator of ${kind} ${name}, and say that its owners are paused`,
+      },
+    ];
+  });
 }
 
 /** The driver must run before volumes of it are used. */
 export function driverRefusals(driver: string, view: ConversionView, object: string): readonly Refusal[] {
   const isThere =
     view.csiDrivers.some(({ metadata }) => metadata.name === driver) ||
-    view.csiNodes.some(({ spec }) => spec.drivers.some(({ name }) => name === driver));
+    view.csiNodes.some(({ spec }) => spec.drivers?.some(({ name }) => name === driver));
   if (isThere) return [];
   return [
     {
@@ -190,7 +212,10 @@ export function volumeUse(
   const podTexts = pods.map(({ metadata }) => `Pod ${metadata.namespace}/${metadata.name}`);
   const inUseBy = [...podTexts, ...index.holdersOf(volume)];
   const scaled = [...workloads.values()];
-  if (inUseBy.length === 0 || wait) return { inUseBy, workloads: scaleDown ? scaled : [], refusals: [] };
+  if (inUseBy.length === 0) return { inUseBy, workloads: [], refusals: [] };
+  const deleting = scaleDown ? deletingSet(scaled, index) : undefined;
+  if (deleting !== undefined) return { inUseBy, workloads: [], refusals: [deleting] };
+  if (wait) return { inUseBy, workloads: scaleDown ? scaled : [], refusals: [] };
   const object = `PersistentVolume ${volume.metadata.name}`;
   if (others.length > 0) {
     const remedy = "end them, or have the run wait for their end";
@@ -216,6 +241,25 @@ export function volumeUse(
     remedy,
   };
   return { inUseBy, workloads: [], refusals: [refusal] };
+}
+
+/** A StatefulSet that deletes its claims when it is scaled down (spec.persistentVolumeClaimRetentionPolicy). */
+function deletingSet(workloads: readonly ScaledWorkload[], index: ConversionIndex): Refusal | undefined {
+  const field = "spec.persistentVolumeClaimRetentionPolicy.whenScaled";
+  const found = workloads.find(({ uid }) => {
+    const { spec } = (index.workload(uid)?.object ?? {}) as {
+      readonly spec?: { readonly persistentVolumeClaimRetentionPolicy?: { readonly whenScaled?: string } };
+    };
+    return spec?.persistentVolumeClaimRetentionPolicy?.whenScaled === "Delete";
+  });
+  if (found === undefined) return undefined;
+  return {
+    code: "owner-needs-action",
+    object: `${found.kind} ${found.namespace}/${found.name}`,
+    field,
+    reason: "it is Delete: scaled down, the set deletes the claims of its pods",
+    remedy: "set it to Retain first",
+  };
 }
 
 /** The workload to scale, or by name the owner that must act; undefined: none brings the pod back. */

@@ -38,6 +38,12 @@ export function refusalWords({ object, field, reason, remedy }: Refusal): string
 
 const retry = { initialMs: 100, maximumMs: 5000 };
 const poll = { initialMs: 50, maximumMs: 2000 };
+/** Steps after which a disk could be lost if the cluster were not as it was seen. */
+const dangerousSteps: ReadonlySet<VolumeStep> = new Set([
+  "delete claim",
+  "delete old volume",
+  "restore policy",
+]);
 /** More steps than this are two parties that undo each other's work. */
 const stepsMax = 100;
 
@@ -128,9 +134,16 @@ export class VolumeRun {
     const { clock } = this.#env;
     const { planned, direction } = this.#journal;
     await this.#write({ begun: { step, at: clock.now().toISOString() } }, onWaiting, signal);
+    let current = seen;
+    if (dangerousSteps.has(step)) {
+      // Live, and after the journal was written: what was seen before that may be seconds old.
+      const again = await this.#look(onWaiting, signal);
+      if (again.decision.step !== step) return;
+      current = again.seen;
+    }
     for (let failures = 1; ; failures++) {
       try {
-        const made = await volumeActions[step]?.(this.#kube, planned, seen, signal);
+        const made = await volumeActions[step]?.(this.#kube, planned, current, signal);
         this.#note(direction, step, made);
         return;
       } catch (error) {
