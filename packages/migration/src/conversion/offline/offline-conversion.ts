@@ -80,7 +80,10 @@ function filesOf(planned: PlannedVolume, directory: string): readonly OfflineFil
   return [
     file("volume.yaml", formatYaml(toAfter)),
     file("claim.yaml", formatYaml(claimAfter)),
-    file("before.yaml", [fromBefore, claimBefore].map((object) => formatYaml(authored(object))).join("---\n")),
+    file(
+      "before.yaml",
+      [fromBefore, claimBefore].map((object) => formatYaml(authored(object))).join("---\n"),
+    ),
     file("delete-claim.json", deleteOptions(claim.uid)),
     file("delete-volume.json", deleteOptions(volumeUid)),
     file("disk-names", [...disks].map((name) => `${name.replaceAll("\n", " ")}\n`).join("")),
