@@ -158,7 +158,7 @@ export function ownerRefusals(
 export function driverRefusals(driver: string, view: ConversionView, object: string): readonly Refusal[] {
   const isThere =
     view.csiDrivers.some(({ metadata }) => metadata.name === driver) ||
-    view.csiNodes.some(({ spec }) => spec.drivers.some(({ name }) => name === driver));
+    view.csiNodes.some(({ spec }) => spec.drivers?.some(({ name }) => name === driver));
   if (isThere) return [];
   return [
     {

@@ -27,26 +27,37 @@ const head = `#!/bin/sh
 export function conversionScript(volumes: readonly ScriptedVolume[]): string {
   const groups = groupsOf(volumes);
   let count = 0;
-  const parts = groups.map(({ members, workloads }) =>
-    [
-      ...workloads.map(
-        ({ kind, namespace, name, uid }) => `scale_down ${words(kind.toLowerCase(), namespace, name, uid)}`,
+  const parts = groups.map(({ members, workloads }) => {
+    const numbered = members.map((volume) => ({ volume, name: `volume_${++count}` }));
+    return [
+      ...numbered.map(({ volume, name }) => functionOf(name, volume)),
+      ...scaleDown(
+        workloads,
+        numbered.map(({ name }) => name),
       ),
-      ...members.map((volume) => {
-        count++;
-        return `\n# ${count} of ${volumes.length}\n${callOf(volume)}`;
-      }),
+      ...numbered.map(
+        ({ name }) => `say "${name.slice("volume_".length)} of ${volumes.length}"\n${name}\nconvert`,
+      ),
       ...workloads.map(
         ({ kind, namespace, name, replicas }) =>
-          `\nscale_up ${words(kind.toLowerCase(), namespace, name, String(replicas))}`,
+          `scale_up ${words(kind.toLowerCase(), namespace, name, String(replicas))}`,
       ),
-    ].join("\n"),
-  );
+    ].join("\n");
+  });
   const volumesText = volumes.length === 1 ? "1 volume" : `${volumes.length} volumes`;
   return `${head}${scriptFunctions}\n${parts.join("\n\n")}\n\nsay ${shellWord(`done: ${volumesText}`)}\n`;
 }
 
-function callOf({ planned, directory }: ScriptedVolume): string {
+/** Not again once all the volumes are converted. */
+function scaleDown(workloads: readonly ScaledWorkload[], volumes: readonly string[]): readonly string[] {
+  if (workloads.length === 0) return [];
+  const calls = workloads.map(
+    ({ kind, namespace, name, uid }) => `  scale_down ${words(kind.toLowerCase(), namespace, name, uid)}`,
+  );
+  return [`if any_left ${volumes.join(" ")}; then`, ...calls, "fi"];
+}
+
+function functionOf(name: string, { planned, directory }: ScriptedVolume): string {
   const { claim, toAfter } = planned;
   const variables = {
     dir: directory,
@@ -60,8 +71,8 @@ function callOf({ planned, directory }: ScriptedVolume): string {
     handle: toAfter.spec?.csi?.volumeHandle ?? "",
     policy: planned.policy,
   };
-  const lines = Object.entries(variables).map(([name, value]) => `${name}=${shellWord(value)}`);
-  return [...lines, "convert"].join("\n");
+  const lines = Object.entries(variables).map(([variable, value]) => `  ${variable}=${shellWord(value)}`);
+  return `${name}() {\n${lines.join("\n")}\n}`;
 }
 
 const words = (...all: readonly string[]): string => all.map(shellWord).join(" ");
@@ -71,15 +82,19 @@ interface Group {
   readonly workloads: readonly ScaledWorkload[];
 }
 
+interface GrowingGroup {
+  readonly members: ScriptedVolume[];
+  readonly workloads: Map<string, ScaledWorkload>;
+}
+
 /** Volumes that share a workload, also by way of others, in the order of the first of them. */
 function groupsOf(volumes: readonly ScriptedVolume[]): readonly Group[] {
-  const groups = new Set<{ members: ScriptedVolume[]; workloads: Map<string, ScaledWorkload> }>();
-  const groupOf = new Map<string, { members: ScriptedVolume[]; workloads: Map<string, ScaledWorkload> }>();
+  const groups = new Set<GrowingGroup>();
+  const groupOf = new Map<string, GrowingGroup>();
   for (const volume of volumes) {
     const { workloads } = volume.planned;
-    const [group = { members: [], workloads: new Map() }, ...others] = new Set(
-      workloads.flatMap(({ uid }) => groupOf.get(uid) ?? []),
-    );
+    const [first, ...others] = new Set(workloads.flatMap(({ uid }) => groupOf.get(uid) ?? []));
+    const group: GrowingGroup = first ?? { members: [], workloads: new Map() };
     groups.add(group);
     for (const other of others) {
       group.members.push(...other.members);

@@ -1,13 +1,15 @@
-/**
- * A conversion as files: manifests, and a script of kubectl commands for those who apply by themselves. Pure.
- */
+/** A conversion as files: manifests, and a script of kubectl commands for those who apply by themselves. */
 import type { KubeObject } from "@longshore/kube";
 import { isDns1123Subdomain } from "@longshore/storage";
+import type { ManifestInput } from "../../convert/manifest-input.ts";
 import { formatYaml } from "../../convert/yaml-text.ts";
 import { uniqueNamesOf, volumeFormOf } from "../../crossing/volume-form.ts";
+import type { ConversionPlanOptions } from "../conversion-options.ts";
 import type { ConversionPlan, PlannedVolume, Refusal } from "../conversion-types.ts";
 import { authoredMetadata } from "../objects/differences.ts";
+import { conversionPlanOf } from "../plan-conversion.ts";
 import { conversionScript } from "./conversion-script.ts";
+import { readConversionDump } from "./dump-view.ts";
 
 /** One file of a conversion. */
 export interface OfflineFile {
@@ -19,19 +21,35 @@ export interface OfflineFile {
 
 /** What is written, and what is not. */
 export interface OfflineConversion {
+  /** What of the dump could not be read or used, a sentence each. */
+  readonly gaps: readonly string[];
   readonly files: readonly OfflineFile[];
   readonly volumes: readonly PlannedVolume[];
   readonly refused: ConversionPlan["refused"];
 }
 
 /**
+ * Plans the conversion of a dump, and makes the files that carry it out. A disk that is in use is no reason against it: the
+ * script waits.
+ * @throws what reading an input throws
+ */
+export async function offlineConversion(
+  inputs: readonly ManifestInput[],
+  options: ConversionPlanOptions,
+): Promise<OfflineConversion> {
+  const { view, gaps } = await readConversionDump(inputs);
+  const plan = conversionPlanOf(view, { ...options, wait: true });
+  return { ...filesOfPlan(plan), gaps };
+}
+
+/**
  * The files: `convert.sh`, and for each volume a directory with the new objects (`volume.yaml`, `claim.yaml`), the old ones
  * (`before.yaml`) and what the script reads. Names that are no names of the API are refused, since they become paths.
  */
-export function offlineConversion({
+export function filesOfPlan({
   volumes,
   refused,
-}: Pick<ConversionPlan, "volumes" | "refused">): OfflineConversion {
+}: Pick<ConversionPlan, "volumes" | "refused">): Omit<OfflineConversion, "gaps"> {
   const faults = volumes.map(nameFault);
   const accepted = volumes.filter((_volume, at) => faults[at] === undefined);
   const width = String(accepted.length).length;
@@ -54,7 +72,18 @@ export function offlineConversion({
   };
 }
 
-function nameFault({ volume, claim, toAfter, workloads }: PlannedVolume): Refusal | undefined {
+const UID = /^[\w.-]+$/;
+const policies: ReadonlySet<string> = new Set(["Retain", "Delete", "Recycle"]);
+
+/** What becomes a path, a part of a URL or of a patch is what the API server would have accepted. */
+function nameFault({
+  volume,
+  volumeUid,
+  claim,
+  toAfter,
+  policy,
+  workloads,
+}: PlannedVolume): Refusal | undefined {
   const names = [
     volume,
     toAfter.metadata?.name ?? "",
@@ -62,13 +91,16 @@ function nameFault({ volume, claim, toAfter, workloads }: PlannedVolume): Refusa
     claim.name,
     ...workloads.flatMap(({ namespace, name }) => [namespace, name]),
   ];
-  const wrong = names.find((name) => !isDns1123Subdomain(name));
+  const uids = [volumeUid, claim.uid, ...workloads.map(({ uid }) => uid)];
+  const wrong =
+    names.find((name) => !isDns1123Subdomain(name)) ??
+    uids.find((uid) => !UID.test(uid)) ??
+    (policies.has(policy) ? undefined : policy);
   if (wrong === undefined) return undefined;
   return {
     code: "changed-by-others",
     object: `PersistentVolume ${volume}`,
-    field: "metadata.name",
-    reason: `${JSON.stringify(wrong)} is no name that the API server accepts`,
+    reason: `${JSON.stringify(wrong)} is no name, UID or policy that the API server accepts`,
     remedy: "write the dump again with kubectl, and change nothing in it",
   };
 }

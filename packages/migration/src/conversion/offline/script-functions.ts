@@ -1,6 +1,6 @@
 /**
  * The functions of the script: each is one step of a volume, looks first whether it is done, and ends with its check. POSIX sh;
- * `kubectl` 1.20 or newer. Source of the order: docs/decisions, "convert".
+ * `kubectl` 1.20 or newer. Source of the order: docs/decisions/0031-conversion-in-place.md.
  */
 export const scriptFunctions = `set -eu
 umask 077
@@ -234,7 +234,19 @@ restore_policy() {
   set_policy "$new" "$new_now" "$policy"
 }
 
-# convert DIR: the volume that the variables describe.
+# any_left VOLUME...: whether one of the volumes is not converted yet.
+any_left() {
+  for volume in "$@"; do
+    "$volume"
+    get pvc "$claim" "$namespace" '{.spec.volumeName}'
+    [ "$value" = "$new" ] || return 0
+    get pv "$old" '' '{.metadata.uid}'
+    [ -z "$value" ] || return 0
+  done
+  return 1
+}
+
+# convert: the volume that the variables describe.
 convert() {
   say "PersistentVolume $old, claim $namespace/$claim"
   check_objects
