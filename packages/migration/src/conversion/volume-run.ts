@@ -7,6 +7,7 @@ import type { JournalStore } from "../crossing/journal-store.ts";
 import { patiently } from "../crossing/patience.ts";
 import { waitFor } from "../crossing/waits.ts";
 import { type OnWaiting, watchStep } from "../crossing/watch-step.ts";
+import { isScaledDown, stepsOf } from "./conversion-journal.ts";
 import type { ConversionEnv, ConversionRunOptions } from "./conversion-options.ts";
 import type {
   Refusal,
@@ -118,7 +119,8 @@ export class VolumeRun {
   async #finish(signal: AbortSignal): Promise<void> {
     const { clock } = this.#env;
     if (this.#journal.finishedAt === undefined) {
-      await this.#write({ finishedAt: clock.now().toISOString() }, () => {}, signal);
+      const done = stepsOf(this.#journal);
+      await this.#write({ done, finishedAt: clock.now().toISOString() }, () => {}, signal);
     }
     const ms = Math.round(clock.monotonicMs() - this.#startMs);
     this.#options.onEvent?.({ kind: "volumeDone", volume: this.name, requests: this.#journal.requests, ms });
@@ -133,7 +135,10 @@ export class VolumeRun {
   ): Promise<void> {
     const { clock } = this.#env;
     const { planned, direction } = this.#journal;
-    await this.#write({ begun: { step, at: clock.now().toISOString() } }, onWaiting, signal);
+    const { begun } = this.#journal;
+    // Another step is next: whatever became of the one that was begun before an interruption, it is over.
+    const done = begun?.step === step ? this.#journal.done : stepsOf(this.#journal);
+    await this.#write({ done, begun: { step, at: clock.now().toISOString() } }, onWaiting, signal);
     let current = seen;
     if (dangerousSteps.has(step)) {
       // Live, and after the journal was written: what was seen before that may be seconds old.
@@ -181,7 +186,7 @@ export class VolumeRun {
       volumeDeletionBegun: this.#hasBegun("delete old volume"),
     };
     const seen = await patiently(this.#env.clock, onWaiting, signal, () =>
-      observeVolume(this.#kube, this.#users, planned, this.#hasBegun("scale down"), signal),
+      observeVolume(this.#kube, this.#users, planned, isScaledDown(this.#journal), signal),
     );
     return { seen, decision: decideVolumeStep(intent, seen) };
   }
