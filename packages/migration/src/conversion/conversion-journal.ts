@@ -97,6 +97,20 @@ export function originalVolume({ direction, planned }: VolumeJournal): string {
 /** True when the volume is not where its run carries it. */
 export const isUnfinishedConversion = ({ finishedAt }: VolumeJournal): boolean => finishedAt === undefined;
 
+/** The steps that are over, with the one that was begun last: its outcome may be unknown. */
+export function stepsOf({ begun, direction, done }: VolumeJournal): VolumeJournal["done"] {
+  const last = done.at(-1);
+  const isThere = begun === undefined || (last?.step === begun.step && last.direction === direction);
+  return isThere ? done : [...done, { direction, ...begun }];
+}
+
+/** True from the moment in which a run may have scaled the workloads, in either direction, until they have their replicas again. */
+export function isScaledDown(journal: VolumeJournal): boolean {
+  const last = stepsOf(journal).findLast(({ step }) => step === "scale down" || step === "scale up");
+  // A scaling up that was begun may not have reached all of them.
+  return last?.step === "scale down" || journal.begun?.step === "scale up";
+}
+
 function parseVolumeJournal(text: string, place: string): VolumeJournal {
   let journal: Partial<VolumeJournal> | null;
   try {
