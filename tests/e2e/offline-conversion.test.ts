@@ -142,7 +142,7 @@ for (const [version, emulated] of kubectlVersions) {
         KUBECONFIG: kubectl.kubeconfig,
         KUBECTL,
         TIMEOUT: "60",
-        INTERVAL: "1",
+        INTERVAL: "0.2",
       });
 
       async function expectConverted(name: string, kind: keyof typeof sources): Promise<void> {

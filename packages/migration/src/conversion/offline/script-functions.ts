@@ -30,12 +30,11 @@ get() {
 wait_for() {
   words=$1
   shift
-  left=$timeout
+  until_second=$(($(date +%s) + timeout))
   until "$@"; do
-    [ "$left" -gt 0 ] || fail "$words: waited for $timeout seconds"
+    [ "$(date +%s)" -lt "$until_second" ] || fail "$words: waited for $timeout seconds"
     say "  waits: $words"
     sleep "$interval"
-    left=$((left - interval))
   done
 }
 
