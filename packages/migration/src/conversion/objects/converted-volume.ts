@@ -44,7 +44,7 @@ export function convertedVolume(
     spec: defined<NonNullable<PersistentVolume["spec"]>>({
       ...withoutSource(volume),
       accessModes: accessModes ?? [],
-      csi,
+      csi: withSecretNamespaces(csi, claimRef?.namespace ?? ""),
       nodeAffinity,
       mountOptions: mountOptionsOf(volume),
       persistentVolumeReclaimPolicy: "Retain",
@@ -57,6 +57,20 @@ export function convertedVolume(
     }),
   };
   return { object, differences: differencesOf(volume, object, reasonsOf(volume)) };
+}
+
+type CsiSource = NonNullable<NonNullable<PersistentVolume["spec"]>["csi"]>;
+
+/**
+ * An in-tree volume may leave out the namespace of its secret: that of the claim counts (upstream rbd.go, getSecretNameAndNamespace).
+ * Of a CSI volume the API server demands it.
+ */
+function withSecretNamespaces(csi: CsiSource, namespace: string): CsiSource {
+  const full = Object.entries(csi).map(([member, value]) => {
+    const isBare = member.endsWith("SecretRef") && value.namespace === undefined;
+    return [member, isBare ? { ...value, namespace } : value];
+  });
+  return Object.fromEntries(full) as CsiSource;
 }
 
 function sourceOf(volume: PersistentVolume, rule: HandleRule | undefined): Converted<PersistentVolume> {
