@@ -22,7 +22,7 @@ describe("a bound volume", () => {
     const result = await run({ backupDir: "/backup" });
     expect(result.failed).toEqual([]);
     expect(result.converted).toEqual([{ volume: "pv-data", requests: expect.any(Number) }]);
-    expect(result.converted[0]?.requests).toBeLessThan(80);
+    expect(result.converted[0]?.requests).toBeLessThanOrEqual(64);
     expect(await volume("pv-data")).toBeUndefined();
     const [now, made] = [await claim("data"), await volume("pv-data-csi")];
     expect(now?.metadata.uid).not.toBe(before?.metadata.uid);

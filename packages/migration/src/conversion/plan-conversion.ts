@@ -131,8 +131,9 @@ function planVolume(
     plugin: form.kind === "in-tree" ? form.plugin : form.kind === "csi" ? form.driver : "",
     driver,
     claim: { namespace, name, uid: claim.metadata.uid },
-    fromBefore: volume,
-    claimBefore: claim,
+    // Items of a list come without these.
+    fromBefore: { apiVersion: "v1", kind: "PersistentVolume", ...volume },
+    claimBefore: { apiVersion: "v1", kind: "PersistentVolumeClaim", ...claim },
     toAfter: {
       ...converted.object,
       metadata: {

@@ -38,7 +38,10 @@ export function refusalWords({ object, field, reason, remedy }: Refusal): string
 }
 
 const retry = { initialMs: 100, maximumMs: 5000 };
-const poll = { initialMs: 50, maximumMs: 2000 };
+/** Caches are compared so often, in milliseconds. */
+const pollMs = 50;
+/** What did not change in the caches is looked at again after this time, in milliseconds. */
+const relookMs = 15_000;
 /** Steps after which a disk could be lost if the cluster were not as it was seen. */
 const dangerousSteps: ReadonlySet<VolumeStep> = new Set([
   "delete claim",
@@ -47,6 +50,12 @@ const dangerousSteps: ReadonlySet<VolumeStep> = new Set([
 ]);
 /** More steps than this are two parties that undo each other's work. */
 const stepsMax = 100;
+
+/** What was seen, and what is to be done for that. */
+interface Look {
+  readonly seen: VolumeObservation;
+  readonly decision: VolumeDecision;
+}
 
 /** One volume of a run. */
 export class VolumeRun {
@@ -95,8 +104,11 @@ export class VolumeRun {
    * Goes on until the step, or to the end. @throws ConversionBlockedError, StepTimeoutError, or what the client throws
    */
   async carry(until: VolumeStep | undefined, signal: AbortSignal): Promise<void> {
+    let looked: Look | undefined;
     for (;;) {
-      const { seen, decision } = await this.#look(() => {}, signal);
+      const before = this.#users.state(this.#journal.planned);
+      const { seen, decision } = looked ?? (await this.#look(() => {}, signal));
+      looked = undefined;
       if (decision.step === "blocked") throw new ConversionBlockedError(decision.refusal);
       if (decision.step === "done") return this.#finish(signal);
       if (decision.step === until) return;
@@ -106,11 +118,10 @@ export class VolumeRun {
         );
       }
       const startMs = this.#env.clock.monotonicMs();
-      await this.#within(decision, signal, (onWaiting, within) =>
-        decision.step in volumeActions
-          ? this.#act(decision.step, seen, onWaiting, within)
-          : this.#await(decision.step, onWaiting, within),
-      );
+      await this.#within(decision, signal, async (onWaiting, within) => {
+        if (decision.step in volumeActions) await this.#act(decision.step, seen, onWaiting, within);
+        else looked = await this.#await(decision.step, before, onWaiting, within);
+      });
       const ms = Math.round(this.#env.clock.monotonicMs() - startMs);
       this.#options.onEvent?.({ kind: "stepDone", volume: this.name, step: decision.step, ms });
     }
@@ -118,10 +129,10 @@ export class VolumeRun {
 
   async #finish(signal: AbortSignal): Promise<void> {
     const { clock } = this.#env;
-    if (this.#journal.finishedAt === undefined) {
-      const done = stepsOf(this.#journal);
-      await this.#write({ done, finishedAt: clock.now().toISOString() }, () => {}, signal);
-    }
+    // A volume whose workload another one of its unit has scaled comes here twice.
+    if (this.#journal.finishedAt !== undefined) return;
+    const done = stepsOf(this.#journal);
+    await this.#write({ done, finishedAt: clock.now().toISOString() }, () => {}, signal);
     const ms = Math.round(clock.monotonicMs() - this.#startMs);
     this.#options.onEvent?.({ kind: "volumeDone", volume: this.name, requests: this.#journal.requests, ms });
   }
@@ -165,20 +176,23 @@ export class VolumeRun {
     }
   }
 
-  /** Waits until another step is due. */
-  async #await(step: VolumeStep, onWaiting: OnWaiting, signal: AbortSignal): Promise<void> {
-    for (let looks = 1; ; looks++) {
-      await this.#env.clock.sleep(backoffMs(poll, looks), signal);
-      const { decision } = await this.#look(onWaiting, signal);
-      if (decision.step !== step) return;
+  /** Waits until another step is due. @param seen the state of the caches before the look that has found the step */
+  async #await(step: VolumeStep, seen: string, onWaiting: OnWaiting, signal: AbortSignal): Promise<Look> {
+    const { clock } = this.#env;
+    for (let before = seen; ; ) {
+      // The caches follow the cluster, so that waiting costs no request; that they may have missed something is allowed for.
+      const lookMs = clock.monotonicMs() + relookMs;
+      do await clock.sleep(pollMs, signal);
+      while (this.#users.state(this.#journal.planned) === before && clock.monotonicMs() < lookMs);
+      before = this.#users.state(this.#journal.planned);
+      const look = await this.#look(onWaiting, signal);
+      const { decision } = look;
+      if (decision.step !== step) return look;
       onWaiting(waitFor("PersistentVolume", this.name, decision.why));
     }
   }
 
-  async #look(
-    onWaiting: OnWaiting,
-    signal: AbortSignal,
-  ): Promise<{ readonly seen: VolumeObservation; readonly decision: VolumeDecision }> {
+  async #look(onWaiting: OnWaiting, signal: AbortSignal): Promise<Look> {
     const { planned } = this.#journal;
     const intent = {
       planned,

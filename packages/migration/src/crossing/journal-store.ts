@@ -5,6 +5,8 @@
 import {
   type ConfigMap,
   isAlreadyExists,
+  isConflict,
+  isNotFound,
   type KubeClient,
   resources,
   type Stored,
@@ -73,6 +75,8 @@ export function journalInConfigMap<J extends Counted>(
   parse: ParseJournal<J>,
 ): JournalStore<J> {
   const ref = { namespace: crossingNamespace, name };
+  // As this process has written it: the next write needs no reading before.
+  let last: Stored<ConfigMap> | undefined;
   const metadata = labels === undefined ? ref : { ...ref, labels };
   const place = `ConfigMap ${ref.namespace}/${ref.name}`;
   return {
@@ -85,12 +89,20 @@ export function journalInConfigMap<J extends Counted>(
     async write(journal, signal) {
       const data = { [journalKey]: journalText(journal) };
       const change = (current: Stored<ConfigMap>) => ({ ...current, data: { ...current.data, ...data } });
-      for (;;) {
-        if ((await updateWithRetry(kube, resources.configMaps, ref, change, { signal })) !== undefined)
+      if (last !== undefined) {
+        try {
+          last = await kube.update(resources.configMaps, change(last), { signal });
           return;
+        } catch (error) {
+          if (!isConflict(error) && !isNotFound(error)) throw error;
+        }
+      }
+      for (;;) {
+        last = await updateWithRetry(kube, resources.configMaps, ref, change, { signal });
+        if (last !== undefined) return;
         try {
           const fresh = { apiVersion: "v1", kind: "ConfigMap", metadata, data } as const;
-          await kube.create(resources.configMaps, fresh, { signal });
+          last = await kube.create(resources.configMaps, fresh, { signal });
           return;
         } catch (error) {
           if (!isAlreadyExists(error)) throw error;
