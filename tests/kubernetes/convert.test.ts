@@ -4,7 +4,6 @@
  */
 import {
   type HttpKubeClient,
-  type KubeObject,
   type PersistentVolume,
   type PersistentVolumeClaim,
   resources,
@@ -155,8 +154,8 @@ async function recreateOnce(name: string): Promise<boolean> {
   const resourceVersion = before?.metadata.resourceVersion ?? "";
   const watch = kube.watch(resources.persistentVolumeClaims, { signal: controller.signal, resourceVersion });
   try {
-    for await (const { type, object } of watch) {
-      if (type !== "DELETED" || (object as KubeObject).metadata?.name !== name) continue;
+    for await (const event of watch) {
+      if (event.type !== "DELETED" || event.object.metadata.name !== name) continue;
       const { volumeName: _, ...spec } = before?.spec ?? {};
       const claim = { metadata: ref, spec } as PersistentVolumeClaim;
       await kube.create(resources.persistentVolumeClaims, claim, { signal });

@@ -44,7 +44,7 @@ export function convertedVolume(
     spec: defined<NonNullable<PersistentVolume["spec"]>>({
       ...withoutSource(volume),
       accessModes: accessModes ?? [],
-      csi: withSecretNamespaces(csi, claimRef?.namespace ?? ""),
+      csi,
       nodeAffinity,
       mountOptions: mountOptionsOf(volume),
       persistentVolumeReclaimPolicy: "Retain",
@@ -59,18 +59,17 @@ export function convertedVolume(
   return { object, differences: differencesOf(volume, object, reasonsOf(volume)) };
 }
 
-type CsiSource = NonNullable<NonNullable<PersistentVolume["spec"]>["csi"]>;
-
 /**
- * An in-tree volume may leave out the namespace of its secret: that of the claim counts (upstream rbd.go, getSecretNameAndNamespace).
- * Of a CSI volume the API server demands it.
+ * An in-tree volume of RBD may leave out the namespace of its secret: that of the claim counts then (upstream rbd.go,
+ * getSecretNameAndNamespace). Of a CSI volume the API server demands it.
  */
-function withSecretNamespaces(csi: CsiSource, namespace: string): CsiSource {
-  const full = Object.entries(csi).map(([member, value]) => {
-    const isBare = member.endsWith("SecretRef") && value.namespace === undefined;
-    return [member, isBare ? { ...value, namespace } : value];
-  });
-  return Object.fromEntries(full) as CsiSource;
+export function withSecretNamespace(volume: PersistentVolume): PersistentVolume {
+  const { spec } = volume;
+  const rbd = spec?.rbd;
+  const secret = rbd?.secretRef;
+  const namespace = spec?.claimRef?.namespace;
+  if (rbd == null || !secret?.name || secret.namespace || namespace === undefined) return volume;
+  return { ...volume, spec: { ...spec, rbd: { ...rbd, secretRef: { ...secret, namespace } } } };
 }
 
 function sourceOf(volume: PersistentVolume, rule: HandleRule | undefined): Converted<PersistentVolume> {
@@ -84,7 +83,10 @@ function sourceOf(volume: PersistentVolume, rule: HandleRule | undefined): Conve
       return { failure: "spec: it has no source of an in-tree plugin that a CSI driver takes over" };
     }
     checkInTreePV(volume);
-    return { object: translateInTreePVToCSI(volume) as PersistentVolume, differences: [] };
+    return {
+      object: translateInTreePVToCSI(withSecretNamespace(volume)) as PersistentVolume,
+      differences: [],
+    };
   } catch (error) {
     return { failure: failureOf(error) };
   }
