@@ -29,6 +29,7 @@ export type {
   VolumeStep,
 } from "./conversion-types.ts";
 export { diffOfObjects, HandleRuleError, parseHandleRules } from "./objects/index.ts";
+export { type OfflineConversion, type OfflineFile, offlineConversion } from "./offline/index.ts";
 export { convertedFromAnnotation, planConversion } from "./plan-conversion.ts";
 export { planUndo, type UndoPlan } from "./plan-undo.ts";
 export { ConversionBlockedError, refusalWords } from "./volume-run.ts";

@@ -42,6 +42,7 @@ import {
   statusWords,
 } from "./convert-report.ts";
 import { type ConversionTarget, openConversionTarget } from "./convert-target.ts";
+import { type OfflineFlags, withOffline, writeOffline } from "./offline.ts";
 
 /** Adds `convert` and the verbs below it. */
 export function registerConvertCommands(program: Command): void {
@@ -58,7 +59,7 @@ export function registerConvertCommands(program: Command): void {
   const planning = convert
     .command("plan", { isDefault: true })
     .description("what would become of each volume, as a diff, and what is refused; changes nothing");
-  add(withRules(withVolumes(withTarget(planning))), plan);
+  add(withOffline(withRules(withVolumes(withTarget(planning)))), plan);
   const running = convert
     .command("run")
     .description("carry the volumes, or go on with a run that was interrupted");
@@ -91,7 +92,8 @@ async function within<T>(
   }
 }
 
-async function plan(flags: ConvertFlags, signal: AbortSignal): Promise<number> {
+async function plan(flags: OfflineFlags, signal: AbortSignal): Promise<number> {
+  if (flags.offline === true) return writeOffline(flags);
   const options = await planOptions(flags);
   return within(flags, signal, async (target) => {
     const journals = await journalsOf(target, target.env.kube, signal);
