@@ -104,11 +104,19 @@ export function stepsOf({ begun, direction, done }: VolumeJournal): VolumeJourna
   return isThere ? done : [...done, { direction, ...begun }];
 }
 
-/** True from the moment in which a run may have scaled the workloads, in either direction, until they have their replicas again. */
-export function isScaledDown(journal: VolumeJournal): boolean {
-  const last = stepsOf(journal).findLast(({ step }) => step === "scale down" || step === "scale up");
-  // A scaling up that was begun may not have reached all of them.
-  return last?.step === "scale down" || journal.begun?.step === "scale up";
+/**
+ * True from the moment in which a run may have scaled the workloads, in either direction, until they have their replicas again. A
+ * scaling up that was begun may not have reached all of them.
+ */
+export function isScaledDown({ begun, done }: VolumeJournal): boolean {
+  if (begun?.step === "scale down" || begun?.step === "scale up") return true;
+  return done.findLast(({ step }) => step === "scale down" || step === "scale up")?.step === "scale down";
+}
+
+/** The steps of a journal that another one, of the other direction, goes on from. */
+export function stepsBefore(journal: VolumeJournal): VolumeJournal["done"] {
+  const isOpen = journal.begun?.step === "scale up" && isUnfinishedConversion(journal);
+  return isOpen ? journal.done : stepsOf(journal);
 }
 
 function parseVolumeJournal(text: string, place: string): VolumeJournal {

@@ -4,7 +4,7 @@
  */
 import type { KubeClient } from "@longshore/kube";
 import { errorChain } from "@longshore/runtime";
-import { originalVolume, stepsOf, volumeJournal } from "./conversion-journal.ts";
+import { originalVolume, stepsBefore, volumeJournal } from "./conversion-journal.ts";
 import type { ConversionEnv, ConversionRunOptions } from "./conversion-options.ts";
 import type { ConversionDirection, PlannedVolume, VolumeJournal } from "./conversion-types.ts";
 import { type DiskUsers, watchDiskUsers } from "./disk-users.ts";
@@ -31,7 +31,7 @@ export function newJournal(
     clusterId,
     direction,
     planned,
-    done: earlier === undefined ? [] : stepsOf(earlier),
+    done: earlier === undefined ? [] : stepsBefore(earlier),
     made: {},
     requests: 0,
     ...(earlier?.writes === undefined ? {} : { writes: earlier.writes }),

@@ -19,6 +19,7 @@ import type {
 import { countedClient } from "./counted-client.ts";
 import { decideVolumeStep } from "./decide-volume-step.ts";
 import type { DiskUsers } from "./disk-users.ts";
+import { lastObstacle } from "./last-look.ts";
 import { observeVolume } from "./observe-volume.ts";
 import { type Made, volumeActions } from "./volume-actions.ts";
 
@@ -38,6 +39,8 @@ export function refusalWords({ object, field, reason, remedy }: Refusal): string
 }
 
 const retry = { initialMs: 100, maximumMs: 5000 };
+/** Caches that lack what the API server shows are given this time, in milliseconds. */
+const lateMs = 1000;
 /** Caches are compared so often, in milliseconds. */
 const pollMs = 50;
 /** What did not change in the caches is looked at again after this time, in milliseconds. */
@@ -156,6 +159,13 @@ export class VolumeRun {
       const again = await this.#look(onWaiting, signal);
       if (again.decision.step !== step) return;
       current = again.seen;
+      const obstacle = await lastObstacle(this.#kube, step, planned, current, signal);
+      if (obstacle !== undefined) {
+        if (obstacle.code !== "volume-in-use") throw new ConversionBlockedError(obstacle);
+        // The caches see it soon, and then it is waited for.
+        onWaiting(waitFor("PersistentVolume", this.name, obstacle.reason));
+        return clock.sleep(lateMs, signal);
+      }
     }
     for (let failures = 1; ; failures++) {
       try {

@@ -11,7 +11,7 @@ import { describe, expect, test } from "vitest";
 import { vectorCases } from "../../../../../scripts/vectors/location.ts";
 import { convertedClaim } from "./converted-claim.ts";
 import { convertedClass } from "./converted-class.ts";
-import { convertedVolume } from "./converted-volume.ts";
+import { convertedVolume, withSecretNamespace } from "./converted-volume.ts";
 
 interface Recorded {
   readonly id: string;
@@ -104,7 +104,7 @@ test("the source, its modes and its affinity are those that the translation make
   for (const { input } of usable) {
     const pv = dressed(input.pv ?? {});
     const { object } = volumeOf(pv);
-    const { spec } = translateInTreePVToCSI(pv);
+    const { spec } = translateInTreePVToCSI(withSecretNamespace(pv));
     expect(object.spec?.csi).toEqual(spec?.csi);
     expect(object.spec?.accessModes).toEqual(spec?.accessModes ?? []);
     expect(object.spec?.nodeAffinity).toEqual(spec?.nodeAffinity);
@@ -141,6 +141,14 @@ test("what is not of the source is carried over, and what controllers wrote is n
   }
 });
 
+test("a secret without a namespace is that of the claim's namespace", () => {
+  const { object } = volumeOf(
+    dressed({ spec: { rbd: { image: "i", monitors: ["m"], secretRef: { name: "s" } } } }),
+  );
+  const secret = { name: "s", namespace: "shop" };
+  expect(object.spec?.csi).toMatchObject({ nodeStageSecretRef: secret, controllerExpandSecretRef: secret });
+});
+
 test("the converted volume stands for the same disk: translated back, its source is the one it had", () => {
   let compared = 0;
   fc.assert(
@@ -153,7 +161,7 @@ test("the converted volume stands for the same disk: translated back, its source
         // The handle of an Azure file share has the name of the in-tree volume in it, by which the way back compares them.
         const { object } = volumeOf(before);
         const again = restored({ ...object, metadata: { ...object.metadata, name: "pv-a" } });
-        const direct = restored(translateInTreePVToCSI(before) as PersistentVolume);
+        const direct = restored(translateInTreePVToCSI(withSecretNamespace(before)) as PersistentVolume);
         expect(again).toEqual(direct);
         if (again !== undefined) compared++;
       },

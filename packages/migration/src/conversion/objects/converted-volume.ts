@@ -59,6 +59,19 @@ export function convertedVolume(
   return { object, differences: differencesOf(volume, object, reasonsOf(volume)) };
 }
 
+/**
+ * An in-tree volume of RBD may leave out the namespace of its secret: that of the claim counts then (upstream rbd.go,
+ * getSecretNameAndNamespace). Of a CSI volume the API server demands it.
+ */
+export function withSecretNamespace(volume: PersistentVolume): PersistentVolume {
+  const { spec } = volume;
+  const rbd = spec?.rbd;
+  const secret = rbd?.secretRef;
+  const namespace = spec?.claimRef?.namespace;
+  if (rbd == null || !secret?.name || secret.namespace || namespace === undefined) return volume;
+  return { ...volume, spec: { ...spec, rbd: { ...rbd, secretRef: { ...secret, namespace } } } };
+}
+
 function sourceOf(volume: PersistentVolume, rule: HandleRule | undefined): Converted<PersistentVolume> {
   if (rule !== undefined) return rule.convert(volume);
   if (volume.spec?.csi !== undefined) {
@@ -70,7 +83,10 @@ function sourceOf(volume: PersistentVolume, rule: HandleRule | undefined): Conve
       return { failure: "spec: it has no source of an in-tree plugin that a CSI driver takes over" };
     }
     checkInTreePV(volume);
-    return { object: translateInTreePVToCSI(volume) as PersistentVolume, differences: [] };
+    return {
+      object: translateInTreePVToCSI(withSecretNamespace(volume)) as PersistentVolume,
+      differences: [],
+    };
   } catch (error) {
     return { failure: failureOf(error) };
   }
