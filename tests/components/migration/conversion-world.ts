@@ -92,8 +92,8 @@ export async function conversionWorld() {
     });
     await plane.pass(30_000);
   };
-  const plan = (options: ConversionPlanOptions = {}) =>
-    plane.clock.run(planConversion(env(), options, signal));
+  const plan = (options: ConversionPlanOptions = {}, kube?: KubeClient) =>
+    plane.clock.run(planConversion(env(kube), options, signal));
   const journals = async () => {
     const system = await plane.get(resources.namespaces, "kube-system");
     const places = { kube: plane.kube, host, dir: journalDir };
@@ -113,14 +113,14 @@ export async function conversionWorld() {
     const open = [...(await journals()).values()].filter(({ finishedAt }) => finishedAt === undefined);
     return plane.clock.run(runConversion(env(), open, { journalDir, ...options }, signal));
   };
-  const undo = async (options: ConversionPlanOptions = {}) => {
+  const undo = async (options: ConversionPlanOptions = {}, kube: KubeClient = plane.kube) => {
     const known = [...(await journals()).values()];
-    const undone = await plane.clock.run(planUndo(plane.kube, known, options, signal));
+    const undone = await plane.clock.run(planUndo(kube, known, options, signal));
     const fresh = undone.volumes.map((planned) => {
       const earlier = known.find(({ planned: { toAfter } }) => toAfter.metadata?.name === planned.volume);
       return newJournal(planned, earlier?.clusterId ?? "", "undo", earlier);
     });
-    const result = await plane.clock.run(runConversion(env(), fresh, { journalDir }, signal));
+    const result = await plane.clock.run(runConversion(env(kube), fresh, { journalDir }, signal));
     return { ...undone, ...result };
   };
   return { plane, cloud, host, namespace, driver, claim, volume, pair, plan, run, resume, undo, journals };

@@ -1,5 +1,6 @@
 /** Conversions against the persistent-volume controller, under the virtual clock. */
-import { interceptWrites, resources } from "@longshore/kube";
+import { interceptWrites, type KubeClient, type KubeObject, type Resource, resources } from "@longshore/kube";
+import { conversionRoles, underCrossingLease } from "@longshore/migration";
 import { afterEach, describe, expect, test } from "vitest";
 import { type ConversionWorld, conversionWorld } from "./conversion-world.ts";
 
@@ -97,3 +98,46 @@ test("a claim that another creates again in the gap gets the prepared volume, an
   });
   expect(cloud.calls).toEqual([]);
 });
+
+test("asks for no more than its printed rights allow", async () => {
+  const made = await world();
+  const { plane, pair, plan, undo } = made;
+  await pair("data");
+  const asked = new Set<string>();
+  const recording = new Proxy(plane.kube, {
+    get(kube, name) {
+      const method = Reflect.get(kube, name) as (...args: readonly unknown[]) => unknown;
+      if (typeof method !== "function") return method;
+      return (resource: Resource<KubeObject>, ...args: readonly unknown[]) => {
+        const verb = name === "updateStatus" ? "update" : String(name);
+        if (verb !== "servedVersion") asked.add(`${verb} ${resource.group}/${resource.plural}`);
+        return method.call(kube, resource, ...args);
+      };
+    },
+  });
+  await plan({}, recording);
+  const work = (kube: KubeClient) => made.run({}, kube);
+  await plane.clock.run(
+    underCrossingLease({ ...plane.env, kube: recording }, { identity: "a" }, plane.signal, async () => {}),
+  );
+  expect((await work(recording)).failed).toEqual([]);
+  expect((await undo({}, recording)).failed).toEqual([]);
+  const allowed = new Set(
+    conversionRoles().flatMap((role) =>
+      (role as unknown as { rules: readonly Rule[] }).rules.flatMap(
+        ({ apiGroups, resources: plurals, verbs }) =>
+          apiGroups.flatMap((group) =>
+            plurals.flatMap((plural) => verbs.map((verb) => `${verb} ${group}/${plural}`)),
+          ),
+      ),
+    ),
+  );
+  expect([...asked].filter((each) => !allowed.has(each))).toEqual([]);
+  expect(asked).toContain("delete /persistentvolumeclaims");
+});
+
+interface Rule {
+  readonly apiGroups: readonly string[];
+  readonly resources: readonly string[];
+  readonly verbs: readonly string[];
+}
