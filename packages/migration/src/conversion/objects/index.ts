@@ -2,7 +2,7 @@
 export { convertedClaim } from "./converted-claim.ts";
 export { convertedClass } from "./converted-class.ts";
 export { convertedTemplates } from "./converted-templates.ts";
-export { type ConvertedVolumeOptions, convertedVolume } from "./converted-volume.ts";
+export { convertedVolume } from "./converted-volume.ts";
 export { HandleRuleError, handleRulesSchema, parseHandleRules } from "./handle-rules.ts";
 export { type InlineConversion, inlineVolumes } from "./inline-volumes.ts";
 export { diffOfObjects } from "./object-diff.ts";
