@@ -7,9 +7,9 @@ import {
   type Stored,
 } from "@longshore/kube";
 import { uncertainVolumesOf } from "@longshore/storage";
+import { diskKeyOf } from "../crossing/disk-key.ts";
 import { uniqueNamesOf, volumeFormOf } from "../crossing/volume-form.ts";
 import type { ConversionView, VolumeSnapshot } from "./conversion-view.ts";
-import { diskKeyOf } from "./disk-key.ts";
 
 /** The look-ups. */
 export interface ConversionIndex {

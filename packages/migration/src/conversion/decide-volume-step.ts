@@ -11,6 +11,7 @@
  * Source: docs/behaviour/controllers.md B (the persistent-volume controller).
  */
 import type { PersistentVolume, PersistentVolumeClaim, Stored } from "@longshore/kube";
+import { diskKeyOf } from "../crossing/disk-key.ts";
 import type {
   PlannedVolume,
   Refusal,
@@ -18,7 +19,6 @@ import type {
   VolumeObservation,
   VolumeStep,
 } from "./conversion-types.ts";
-import { diskKeyOf } from "./disk-key.ts";
 
 /** What the decision knows beside the cluster. */
 export interface VolumeIntent {

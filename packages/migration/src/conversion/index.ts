@@ -28,7 +28,16 @@ export type {
   VolumeJournal,
   VolumeStep,
 } from "./conversion-types.ts";
-export { diffOfObjects, HandleRuleError, parseHandleRules } from "./objects/index.ts";
+export {
+  convertedClass,
+  convertedTemplates,
+  diffOfObjects,
+  HandleRuleError,
+  handleRulesSchema,
+  type InlineConversion,
+  inlineVolumes,
+  parseHandleRules,
+} from "./objects/index.ts";
 export { type OfflineConversion, type OfflineFile, offlineConversion } from "./offline/index.ts";
 export { convertedFromAnnotation, planConversion } from "./plan-conversion.ts";
 export { planUndo, type UndoPlan } from "./plan-undo.ts";

@@ -1,11 +1,11 @@
 /** Why one volume is not converted: pure functions of what the plan has read. Each says what to do. */
 import type { PersistentVolume, PersistentVolumeClaim, Stored } from "@longshore/kube";
+import { diskKeyOf } from "../crossing/disk-key.ts";
 import type { ConversionIndex } from "./conversion-index.ts";
 import type { ConversionPlanOptions } from "./conversion-options.ts";
 import type { Refusal, RefusalCode, ScaledWorkload } from "./conversion-types.ts";
 import type { ConversionView } from "./conversion-view.ts";
 import { policyOf } from "./decide-volume-step.ts";
-import { diskKeyOf } from "./disk-key.ts";
 
 type Volume = Stored<PersistentVolume>;
 type Claim = Stored<PersistentVolumeClaim>;

@@ -1,5 +1,5 @@
 /** A conversion as files: manifests, and a script of kubectl commands for those who apply by themselves. */
-import type { KubeObject } from "@longshore/kube";
+import type { KubeObject, PersistentVolumeClaim } from "@longshore/kube";
 import { isDns1123Subdomain } from "@longshore/storage";
 import type { ManifestInput } from "../../convert/manifest-input.ts";
 import { formatYaml } from "../../convert/yaml-text.ts";
@@ -72,7 +72,7 @@ export function filesOfPlan({
   };
 }
 
-const UID = /^[\w.-]+$/;
+const WORD = /^[\w.-]+$/;
 const policies: ReadonlySet<string> = new Set(["Retain", "Delete", "Recycle"]);
 
 /** What becomes a path, a part of a URL or of a patch is what the API server would have accepted. */
@@ -80,6 +80,7 @@ function nameFault({
   volume,
   volumeUid,
   claim,
+  claimAfter,
   toAfter,
   policy,
   workloads,
@@ -91,10 +92,12 @@ function nameFault({
     claim.name,
     ...workloads.flatMap(({ namespace, name }) => [namespace, name]),
   ];
+  const words = ownersOf(claimAfter).flat();
   const uids = [volumeUid, claim.uid, ...workloads.map(({ uid }) => uid)];
   const wrong =
     names.find((name) => !isDns1123Subdomain(name)) ??
-    uids.find((uid) => !UID.test(uid)) ??
+    uids.find((uid) => !WORD.test(uid)) ??
+    words.find((word) => !WORD.test(word)) ??
     (policies.has(policy) ? undefined : policy);
   if (wrong === undefined) return undefined;
   return {
@@ -118,8 +121,22 @@ function filesOf(planned: PlannedVolume, directory: string): readonly OfflineFil
     ),
     file("delete-claim.json", deleteOptions(claim.uid)),
     file("delete-volume.json", deleteOptions(volumeUid)),
+    file(
+      "owners",
+      ownersOf(claimAfter)
+        .map((words) => `${words.join(" ")}\n`)
+        .join(""),
+    ),
     file("disk-names", [...disks].map((name) => `${name.replaceAll("\n", " ")}\n`).join("")),
   ];
+}
+
+/** Owners of a claim, as kubectl takes their kinds: `Kind.version.group`. */
+function ownersOf({ metadata }: PersistentVolumeClaim): readonly (readonly string[])[] {
+  return (metadata?.ownerReferences ?? []).map(({ apiVersion, kind, name, uid }) => {
+    const [group, version] = apiVersion.includes("/") ? apiVersion.split("/", 2) : ["", apiVersion];
+    return [group === "" ? kind : `${kind}.${version}.${group}`, name, uid];
+  });
 }
 
 function authored(object: KubeObject): object {

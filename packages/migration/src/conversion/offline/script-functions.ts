@@ -30,12 +30,11 @@ get() {
 wait_for() {
   words=$1
   shift
-  left=$timeout
+  until_second=$(($(date +%s) + timeout))
   until "$@"; do
-    [ "$left" -gt 0 ] || fail "$words: waited for $timeout seconds"
+    [ "$(date +%s)" -lt "$until_second" ] || fail "$words: waited for $timeout seconds"
     say "  waits: $words"
     sleep "$interval"
-    left=$((left - interval))
   done
 }
 
@@ -45,20 +44,20 @@ check_objects() {
   old_now=$value
   get pv "$new" '' '{.metadata.uid}'
   new_now=$value
-  get pvc "$claim" "$namespace" '{.metadata.uid}'
-  claim_now=$value
-  get pvc "$claim" "$namespace" '{.spec.volumeName}'
-  bound_now=$value
+  get pvc "$claim" "$namespace" '{.metadata.uid} {.metadata.deletionTimestamp} {.spec.volumeName}'
+  claim_now=\${value%% *}
+  bound_now=\${value##* }
+  claim_state=$value
   if [ -n "$old_now" ] && [ "$old_now" != "$old_uid" ]; then
     fail "PersistentVolume $old is another one than in the dump; write the script again"
   fi
   if [ "$claim_now" = "$claim_uid" ]; then
     [ -n "$old_now" ] || fail "PersistentVolume $old of claim $namespace/$claim is gone"
     [ "$bound_now" = "$old" ] || fail "claim $namespace/$claim is not bound to $old"
-    get pvc "$claim" "$namespace" '{.metadata.deletionTimestamp}'
-    if [ -n "$value" ] && [ -z "$new_now" ]; then
+    if [ -z "$new_now" ] && [ "$claim_state" != "$claim_now  $bound_now" ]; then
       fail "claim $namespace/$claim is being deleted by somebody else; save it first"
     fi
+    check_owners
   elif [ -z "$new_now" ]; then
     fail "claim $namespace/$claim is another one than in the dump; write the script again"
   elif [ -n "$bound_now" ] && [ "$bound_now" != "$new" ]; then
@@ -66,12 +65,18 @@ check_objects() {
   fi
 }
 
+# A claim whose owner is gone is deleted by the garbage collector, and with policy Delete its disk as well.
+check_owners() {
+  while read -r resource name uid; do
+    get "$resource" "$name" "$namespace" '{.metadata.uid}'
+    [ "$value" = "$uid" ] || fail "$resource $namespace/$name, which owns claim $claim, is gone: remove it from $dir/claim.yaml and $dir/owners"
+  done <"$here/$dir/owners"
+}
+
 # save KIND NAME NAMESPACE FILE: the object as it is, once.
 save() {
   [ -e "$backup/$4" ] && return
   mkdir -p "$backup"
-  get "$1" "$2" "$3" '{.metadata.uid}'
-  [ -n "$value" ] || return 0
   if [ -n "$3" ]; then
     "$kubectl" get "$1" "$2" -n "$3" -o yaml >"$backup/$4.part" || fail "$1 $3/$2 cannot be saved"
   else
@@ -82,7 +87,9 @@ save() {
 
 save_objects() {
   say "  saves the objects in $backup"
-  save pv "$old" '' "$dir-volume.yaml"
+  if [ -n "$old_now" ]; then
+    save pv "$old" '' "$dir-volume.yaml"
+  fi
   if [ "$claim_now" = "$claim_uid" ]; then
     save pvc "$claim" "$namespace" "$dir-claim.yaml"
   fi
@@ -91,9 +98,8 @@ save_objects() {
 # set_policy NAME UID POLICY
 set_policy() {
   get pv "$1" '' '{.spec.persistentVolumeReclaimPolicy}'
-  if [ "$value" != "$3" ]; then
-    "$kubectl" patch pv "$1" --type=json -p "[{\\"op\\":\\"test\\",\\"path\\":\\"/metadata/uid\\",\\"value\\":\\"$2\\"},{\\"op\\":\\"add\\",\\"path\\":\\"/spec/persistentVolumeReclaimPolicy\\",\\"value\\":\\"$3\\"}]"
-  fi
+  [ "$value" != "$3" ] || return 0
+  "$kubectl" patch pv "$1" --type=json -p "[{\\"op\\":\\"test\\",\\"path\\":\\"/metadata/uid\\",\\"value\\":\\"$2\\"},{\\"op\\":\\"add\\",\\"path\\":\\"/spec/persistentVolumeReclaimPolicy\\",\\"value\\":\\"$3\\"}]"
   # Check: read back.
   get pv "$1" '' '{.spec.persistentVolumeReclaimPolicy}'
   [ "$value" = "$3" ] || fail "PersistentVolume $1 has the policy $value, not $3"
@@ -159,17 +165,17 @@ create_new_volume() {
     "$kubectl" create -f "$here/$dir/volume.yaml"
   fi
   # Check: the claim, the driver and the disk.
-  get pv "$new" '' '{.spec.claimRef.namespace}/{.spec.claimRef.name} {.spec.csi.driver} {.spec.csi.volumeHandle}'
-  [ "$value" = "$namespace/$claim $driver $handle" ] || fail "PersistentVolume $new is another one: $value"
-  get pv "$new" '' '{.metadata.uid}'
-  new_now=$value
+  get pv "$new" '' '{.metadata.uid} {.spec.claimRef.uid} {.spec.claimRef.namespace}/{.spec.claimRef.name} {.spec.csi.driver} {.spec.csi.volumeHandle}'
+  new_now=\${value%% *}
+  value=\${value#* }
+  new_claim=\${value%% *}
+  [ "\${value#* }" = "$namespace/$claim $driver $handle" ] || fail "PersistentVolume $new is another one: $value"
   [ "$bound_now" != "$new" ] || return 0
   set_policy "$new" "$new_now" Retain
-  get pv "$new" '' '{.spec.claimRef.uid}'
-  if [ -n "$value" ] && [ -z "$claim_now" ]; then
+  if [ -n "$new_claim" ] && [ -z "$claim_now" ]; then
     fail "PersistentVolume $new belonged to a claim that is gone: remove spec.claimRef.uid from it, and run the script again"
   fi
-  [ -n "$value" ] || wait_for "PersistentVolume $new is not Available" is_available
+  [ -n "$new_claim" ] || wait_for "PersistentVolume $new is not Available" is_available
 }
 
 is_claim_gone() {
@@ -182,19 +188,15 @@ delete_claim() {
   # Check once more: a pod may have started meanwhile.
   is_quiet || fail "the disk of $namespace/$claim is in use again"
   say "  PersistentVolumeClaim $namespace/$claim: is deleted"
-  # The file holds the UID as a precondition.
-  get pvc "$claim" "$namespace" '{.metadata.deletionTimestamp}'
-  if [ -z "$value" ]; then
-    "$kubectl" delete --raw "/api/v1/namespaces/$namespace/persistentvolumeclaims/$claim" -f "$here/$dir/delete-claim.json" >/dev/null
-  fi
+  # The file holds the UID as a precondition. One that is being deleted can be deleted again.
+  "$kubectl" delete --raw "/api/v1/namespaces/$namespace/persistentvolumeclaims/$claim" -f "$here/$dir/delete-claim.json" >/dev/null
   wait_for "claim $namespace/$claim is still there" is_claim_gone
 }
 
 is_bound() {
-  get pvc "$claim" "$namespace" '{.status.phase} {.spec.volumeName}'
-  [ "$value" = "Bound $new" ] || return 1
-  get pvc "$claim" "$namespace" '{.metadata.uid}'
-  claim_now=$value
+  get pvc "$claim" "$namespace" '{.status.phase} {.spec.volumeName} {.metadata.uid}'
+  claim_now=\${value##* }
+  [ "$value" = "Bound $new $claim_now" ] || return 1
   get pv "$new" '' '{.status.phase} {.spec.claimRef.uid}'
   [ "$value" = "Bound $claim_now" ]
 }
@@ -230,6 +232,11 @@ delete_old_volume() {
 }
 
 restore_policy() {
+  # Check once more, live: this is the step after which the disk may be deleted with its claim.
+  is_bound || fail "claim $namespace/$claim and PersistentVolume $new are not bound to each other"
+  get pvc "$claim" "$namespace" '{.metadata.deletionTimestamp}'
+  [ -z "$value" ] || fail "claim $namespace/$claim is being deleted: its disk is kept with policy Retain"
+  check_owners
   say "  PersistentVolume $new: policy $policy"
   set_policy "$new" "$new_now" "$policy"
 }

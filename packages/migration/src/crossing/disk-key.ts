@@ -1,6 +1,6 @@
 /** What names a disk, in whichever form a PersistentVolume is written. Pure. */
 import type { PersistentVolume } from "@longshore/kube";
-import { volumeFormOf } from "../crossing/volume-form.ts";
+import { volumeFormOf } from "./volume-form.ts";
 
 /**
  * Equal for two PersistentVolumes of one disk, also where one is written in-tree and one for its driver; undefined for a volume of
