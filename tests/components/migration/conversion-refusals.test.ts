@@ -22,7 +22,7 @@ const pod = (name: string, claimName: string, ownerReferences?: readonly object[
       containers: [{ name: "c", image: "i" }],
       volumes: [{ name: "v", persistentVolumeClaim: { claimName } }],
     },
-  }) as KubeObject;
+  }) as unknown as KubeObject;
 
 /** All objects of storage, as they are stored. */
 async function stored({ plane }: ConversionWorld): Promise<string> {

@@ -14,7 +14,7 @@ const everywhere = [
   { apiGroups: core, resources: ["pods", "nodes"], verbs: read },
   {
     apiGroups: ["storage.k8s.io"],
-    resources: ["volumeattachments", "csinodes", "csidrivers"],
+    resources: ["volumeattachments", "csinodes", "csidrivers", "storageclasses"],
     verbs: read,
   },
   { apiGroups: ["snapshot.storage.k8s.io"], resources: ["volumesnapshots"], verbs: ["list"] },

@@ -4,7 +4,7 @@
  *
  * A conversion is symmetric: `from` and `to` are two PersistentVolumes for one disk, and undoing is the same with both exchanged.
  */
-import type { PersistentVolume, PersistentVolumeClaim, Stored } from "@longshore/kube";
+import type { PersistentVolume, PersistentVolumeClaim, StorageClass, Stored } from "@longshore/kube";
 
 /** In-tree to CSI (`convert`), or back (`undo`). */
 export type ConversionDirection = "convert" | "undo";
@@ -33,6 +33,7 @@ export const volumeSteps = [
   "restore policy",
   "scale up",
 ] as const;
+/** One of them. */
 export type VolumeStep = (typeof volumeSteps)[number];
 
 /** What is to be done next with one volume. */
@@ -100,18 +101,6 @@ export interface HandleRule {
   convert(volume: PersistentVolume): Converted<PersistentVolume>;
 }
 
-/** Signature of `convertedVolume` in `objects/converted-volume.ts`: the new PV without server fields, `claimRef` {namespace, name}, policy Retain. */
-export type ConvertVolume = (
-  volume: PersistentVolume,
-  options: { readonly newName: string; readonly rule?: HandleRule },
-) => Converted<PersistentVolume>;
-
-/** Signature of `convertedClaim` in `objects/converted-claim.ts`: without server fields and without controllers' bind annotations, `volumeName` set. */
-export type ConvertClaim = (
-  claim: PersistentVolumeClaim,
-  newVolumeName: string,
-) => Converted<PersistentVolumeClaim>;
-
 /** Who made an object, and what they must commit so that it is not made again in the old form. */
 export interface ObjectOwner {
   readonly kind: "Helm" | "Argo CD" | "Flux" | "controller";
@@ -164,6 +153,8 @@ export interface ConversionPlan {
   readonly madeAt: string;
   readonly volumes: readonly PlannedVolume[];
   readonly refused: readonly { readonly volume: string; readonly refusals: readonly Refusal[] }[];
+  /** Classes of the volumes that still make in-tree ones: an administrator puts the new ones in their place. */
+  readonly classes?: readonly { readonly before: StorageClass; readonly after: StorageClass }[];
 }
 
 /** The journal of one volume: all that is needed to go on, or back, from any machine. Holds no secret values. */

@@ -69,10 +69,12 @@ function decided(seen: Partial<VolumeObservation>, known: Partial<VolumeIntent> 
   return decision.step === "blocked" ? `blocked: ${decision.refusal.code}` : decision.step;
 }
 
+type Row = readonly [string, string, Partial<VolumeObservation>, Partial<VolumeIntent>?];
+
 describe("decideVolumeStep", () => {
   const c1 = claim("c1", "pv");
   const c2 = claim("c2", "pv-csi");
-  it.each<readonly [string, string, Partial<VolumeObservation>, Partial<VolumeIntent>?]>([
+  const rows: readonly Row[] = [
     ["retain old volume", "the policy is Delete", { from: oldVolume({ policy: "Delete" }), claim: c1 }],
     [
       "retain old volume",
@@ -179,9 +181,13 @@ describe("decideVolumeStep", () => {
       { from: oldVolume(), to: newVolume({ handle: "vol-2" }), claim: c1 },
     ],
     ["blocked: volume-deleting", "the old one goes", { from: oldVolume({ metadata: deleting }), claim: c1 }],
-  ])("%s: %s", (expected, _why, seen, known) => {
-    expect(decided(seen, known)).toBe(expected);
-  });
+  ];
+  it.each(rows.map((row) => ({ row, name: `${row[0]}: ${row[1]}` })))(
+    "$name",
+    ({ row: [expected, , seen, known] }) => {
+      expect(decided(seen, known)).toBe(expected);
+    },
+  );
 
   it("never deletes anything while a policy is not Retain", () => {
     const policies = ["Delete", "Retain", "Recycle"];

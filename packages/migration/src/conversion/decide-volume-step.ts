@@ -47,7 +47,7 @@ export function decideVolumeStep(intent: VolumeIntent, seen: VolumeObservation):
         claimText(planned),
         `it is bound to ${bound}`,
         "spec.volumeName",
-        "see who made that volume; it is none of this conversion",
+        "see who made that volume; this conversion has not made it",
       ),
     );
   }
@@ -175,7 +175,7 @@ function prepared(planned: PlannedVolume, { to, claim }: VolumeObservation): Vol
     : next("await new volume", `its phase is ${phase}`);
 }
 
-/** An object under a name of the conversion that is none of it. */
+/** An object under a name of the conversion that it has not made. */
 function strangerOf(
   planned: PlannedVolume,
   from: Volume | undefined,

@@ -30,7 +30,9 @@ function claim(name: string, metadata: object = {}) {
 const driversNames = ["ebs.csi.aws.com", "pd.csi.storage.gke.io", "disk.csi.azure.com"];
 
 function planned(view: Partial<ConversionView>, options: ConversionPlanOptions = {}) {
-  const csiDrivers = driversNames.map((name) => ({ metadata: { name } })) as ConversionView["csiDrivers"];
+  const csiDrivers = driversNames.map((name) => ({
+    metadata: { name },
+  })) as unknown as ConversionView["csiDrivers"];
   const all: ConversionView = {
     volumes: [],
     claims: [],

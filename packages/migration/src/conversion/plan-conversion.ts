@@ -1,5 +1,11 @@
 /** Plans a conversion: which volumes, what they become, and why others stay as they are. Changes nothing. */
-import { type PersistentVolume, parseLabelSelector, type Stored } from "@longshore/kube";
+import {
+  type PersistentVolume,
+  parseLabelSelector,
+  resources,
+  type StorageClass,
+  type Stored,
+} from "@longshore/kube";
 import { readClusterId } from "../crossing/crossing-plan.ts";
 import { volumeFormOf } from "../crossing/volume-form.ts";
 import { type ConversionIndex, conversionIndex } from "./conversion-index.ts";
@@ -7,7 +13,7 @@ import type { ConversionEnv, ConversionPlanOptions } from "./conversion-options.
 import type { ConversionPlan, PlannedVolume, Refusal } from "./conversion-types.ts";
 import { type ConversionView, readConversionView } from "./conversion-view.ts";
 import { policyOf } from "./decide-volume-step.ts";
-import { convertedClaim, convertedVolume, ownersOf } from "./objects/index.ts";
+import { convertedClaim, convertedClass, convertedVolume, ownersOf } from "./objects/index.ts";
 import { probeCreations } from "./probe-creations.ts";
 import {
   claimRefusals,
@@ -38,7 +44,25 @@ export async function planConversion(
     if (refusals.length === 0) volumes.push(planned);
     else refused.push({ volume: planned.volume, refusals });
   }
-  return { version: 1, clusterId, madeAt: env.clock.now().toISOString(), volumes, refused };
+  const classes = await classesOf(env.kube, volumes, signal);
+  return { version: 1, clusterId, madeAt: env.clock.now().toISOString(), volumes, refused, classes };
+}
+
+/** The in-tree classes of the claims, and what takes their place. */
+async function classesOf(
+  kube: ConversionEnv["kube"],
+  volumes: readonly PlannedVolume[],
+  signal: AbortSignal,
+): Promise<NonNullable<ConversionPlan["classes"]>> {
+  const names = new Set(volumes.map(({ claimBefore }) => claimBefore.spec?.storageClassName ?? ""));
+  const { items } = await kube.list(resources.storageClasses, { signal });
+  return items.flatMap((each) => {
+    if (!names.has(each.metadata.name)) return [];
+    const before: StorageClass = { ...each, apiVersion: "storage.k8s.io/v1", kind: "StorageClass" };
+    const converted = convertedClass(before);
+    // One of a driver already is none to convert.
+    return "failure" in converted ? [] : [{ before, after: converted.object }];
+  });
 }
 
 /** The plan for what was read. Pure. */

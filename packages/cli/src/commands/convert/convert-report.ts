@@ -19,10 +19,22 @@ import { textTable } from "../../text-table.ts";
 type Refused = ConversionPlan["refused"];
 
 /** The plan as text: what each volume becomes, and why others stay. */
-export function planWords({ volumes, refused }: Pick<ConversionPlan, "volumes" | "refused">): string {
+export function planWords({
+  volumes,
+  refused,
+  classes = [],
+}: Pick<ConversionPlan, "volumes" | "refused" | "classes">): string {
   const parts = volumes.map(volumeWords);
   const count = `${plural(volumes.length, "volume")} can be carried, ${refused.length} refused; nothing was changed\n`;
-  return [...parts, refusedWords(refused), count].filter((part) => part !== "").join("\n");
+  return [...parts, ...classes.map(classWords), refusedWords(refused), count]
+    .filter((part) => part !== "")
+    .join("\n");
+}
+
+/** Claims name a class by its name, which stays; that no claim is made meanwhile is for the administrator to know. */
+function classWords({ before, after }: NonNullable<ConversionPlan["classes"]>[number]): string {
+  const head = `StorageClass ${before.metadata?.name}: new claims of it get in-tree volumes; put this one in its place (kubectl replace --force)`;
+  return `${foreignLines(`${head}\n${diffOfObjects(before, after)}`, Number.POSITIVE_INFINITY)}\n`;
 }
 
 function volumeWords(planned: PlannedVolume): string {
