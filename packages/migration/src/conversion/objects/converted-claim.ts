@@ -62,7 +62,7 @@ function accessModesOf(
   return both.length > 0 ? both : [...offered];
 }
 
-/** A claim that is bound anew counts as grown to its volume's capacity: no node would grow the file system any more. */
+/** A claim that is bound again counts as grown to its volume's capacity: no node would grow the file system any more. */
 function unfinishedGrowth({ status }: PersistentVolumeClaim): string | undefined {
   const growing = status?.conditions?.find(
     ({ type, status }) => ["Resizing", "FileSystemResizePending"].includes(type) && status === "True",

@@ -2,7 +2,7 @@
  * The native CSI PersistentVolume that takes the place of another one for the same disk. Pure.
  *
  * It is pre-bound to the name of the claim, without a UID, so that the persistent-volume controller gives it to that claim
- * and to no other, whoever makes it; and its policy is Retain until the claim is bound (decision record 0031).
+ * and to no other, by which client it may be made; and its policy is Retain until the claim is bound (decision record 0031).
  */
 import type { ObjectMeta, PersistentVolume } from "@longshore/kube";
 import { inTreeDeletionFinalizer, provisionedByAnnotation, provisionerFinalizer } from "@longshore/storage";
@@ -122,7 +122,7 @@ const controllersFinalizers: ReadonlySet<string> = new Set([
   provisionerFinalizer,
 ]);
 
-/** Of whom nobody makes use on another object: those of controllers, which give the new object theirs. */
+/** Finalizers of controllers, which give the new object theirs. */
 function isControllers(finalizer: string): boolean {
   return controllersFinalizers.has(finalizer) || finalizer.startsWith("external-attacher/");
 }
@@ -167,7 +167,8 @@ function reasonsOf(volume: PersistentVolume): Reasons {
     "spec.mountOptions": "from the annotation, which CSI drivers do not read",
     "spec.accessModes": "the translation keeps what a CSI driver of this kind serves",
     "spec.nodeAffinity": "the topology keys of the driver",
-    "spec.claimRef": "pre-bound to the claim by name: it binds this volume whoever makes the claim again",
+    "spec.claimRef":
+      "pre-bound to the claim by name: a claim of that name binds this volume, by which client it may be made",
     "spec.persistentVolumeReclaimPolicy":
       "Retain until the claim is bound; then the policy is what it was before",
     "spec.csi": "the same disk as its CSI driver calls it",

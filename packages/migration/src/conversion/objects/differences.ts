@@ -6,7 +6,7 @@ import type { Difference } from "../conversion-types.ts";
 /** Why a field has changed, by its name as in {@link Difference.field}. */
 export type Reasons = Readonly<Record<string, string>>;
 
-/** Members of `metadata` that the API server writes, each time anew. */
+/** Members of `metadata` that the API server writes. */
 const serverFields: ReadonlySet<string> = new Set([
   ...["uid", "resourceVersion", "generation", "creationTimestamp", "selfLink", "managedFields"],
   ...["deletionTimestamp", "deletionGracePeriodSeconds", "generateName"],

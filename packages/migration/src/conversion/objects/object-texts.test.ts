@@ -205,7 +205,7 @@ describe("owners", () => {
     expect(owner?.change).not.toContain("storageClassName");
   });
 
-  test("an object of nobody has none, and labels that others use as well count for nothing", () => {
+  test("an object without an owner has none, and labels that others use as well count for nothing", () => {
     expect(ownersOf(marked({ "app.kubernetes.io/instance": "shop", heritage: "us" }), undefined)).toEqual([]);
   });
 });

@@ -1,27 +1,13 @@
 /** The script that converts the volumes of a plan by commands of kubectl, one after the other. Pure. */
 import { shellWord } from "@longshore/runtime";
 import type { PlannedVolume, ScaledWorkload } from "../conversion-types.ts";
-import { scriptFunctions } from "./script-functions.ts";
+import { scriptStart } from "./script-start.ts";
 
 /** A volume with the directory, beside the script, that has its files. */
 export interface ScriptedVolume {
   readonly planned: PlannedVolume;
   readonly directory: string;
 }
-
-const head = `#!/bin/sh
-# Puts a PersistentVolume of a CSI driver in the place of each volume below, on the same disk. No data are copied.
-#
-# Run it again after a failure: each step looks first whether it is done. What it does in each step is in the functions
-# that follow; the volumes are at the end. Its settings are variables of the environment:
-#   KUBECTL     the program; default kubectl, which takes KUBECONFIG
-#   TIMEOUT     how long a step waits for the cluster, in seconds; default 600
-#   INTERVAL    how often it looks, in seconds; default 2
-#   BACKUP_DIR  where the objects are saved before they are removed; default: backup, beside the script
-#
-# Do not run it while another conversion of the same volumes is under way.
-
-`;
 
 /** The script. Volumes of one workload are converted together, while it has no replicas. */
 export function conversionScript(volumes: readonly ScriptedVolume[]): string {
@@ -45,7 +31,7 @@ export function conversionScript(volumes: readonly ScriptedVolume[]): string {
     ].join("\n");
   });
   const volumesText = volumes.length === 1 ? "1 volume" : `${volumes.length} volumes`;
-  return `${head}${scriptFunctions}\n${parts.join("\n\n")}\n\nsay ${shellWord(`done: ${volumesText}`)}\n`;
+  return `${scriptStart}\n${parts.join("\n\n")}\n\nsay ${shellWord(`done: ${volumesText}`)}\n`;
 }
 
 /** Not again once all the volumes are converted. */

@@ -144,7 +144,7 @@ function authored(object: KubeObject): object {
   return { ...rest, metadata: authoredMetadata(object.metadata) };
 }
 
-/** An object of the same name that somebody else has made is not deleted. */
+/** An object of the same name that another client has made is not deleted. */
 function deleteOptions(uid: string): string {
   return `${JSON.stringify({ apiVersion: "v1", kind: "DeleteOptions", preconditions: { uid } })}\n`;
 }

@@ -1,8 +1,20 @@
 /**
- * The functions of the script: each is one step of a volume, looks first whether it is done, and ends with its check. POSIX sh;
+ * How the script begins: what it says of itself, and its functions. Each is one step of a volume, looks first whether it is done, and ends with its check. POSIX sh;
  * `kubectl` 1.20 or newer. Source of the order: docs/decisions/0031-conversion-in-place.md.
  */
-export const scriptFunctions = `set -eu
+export const scriptStart = `#!/bin/sh
+# Puts a PersistentVolume of a CSI driver in the place of each volume below, on the same disk. No data are copied.
+#
+# Run it again after a failure: each step looks first whether it is done. What it does in each step is in the functions
+# that follow; the volumes are at the end. Its settings are variables of the environment:
+#   KUBECTL     the program; default kubectl, which takes KUBECONFIG
+#   TIMEOUT     how long a step waits for the cluster, in seconds; default 600
+#   INTERVAL    how often it looks, in seconds; default 2
+#   BACKUP_DIR  where the objects are saved before they are removed; default: backup, beside the script
+#
+# Do not run it while another conversion of the same volumes is under way.
+
+set -eu
 umask 077
 kubectl=\${KUBECTL:-kubectl}
 # How long a step waits for the cluster, and how often it looks, in seconds.
@@ -55,7 +67,7 @@ check_objects() {
     [ -n "$old_now" ] || fail "PersistentVolume $old of claim $namespace/$claim is gone"
     [ "$bound_now" = "$old" ] || fail "claim $namespace/$claim is not bound to $old"
     if [ -z "$new_now" ] && [ "$claim_state" != "$claim_now  $bound_now" ]; then
-      fail "claim $namespace/$claim is being deleted by somebody else; save it first"
+      fail "claim $namespace/$claim is being deleted, and not by this script; save it first"
     fi
     check_owners
   elif [ -z "$new_now" ]; then
@@ -148,7 +160,7 @@ is_quiet() {
 }
 
 wait_for_quiet() {
-  # Once the claim is bound to the new volume, whoever uses it may do so.
+  # Once the claim is bound to the new volume, its pods may use it.
   [ "$bound_now" != "$new" ] || return 0
   wait_for "the disk of $namespace/$claim is in use" is_quiet
 }
@@ -158,7 +170,7 @@ is_available() {
   [ "$value" = Available ]
 }
 
-# It is bound to the claim by name, so that whoever makes the claim again gets this disk and no new one.
+# It is bound to the claim by name, so that a claim of this name gets this disk and no new one, by which client it may be made.
 create_new_volume() {
   if [ -z "$new_now" ]; then
     say "  PersistentVolume $new: is made"
@@ -205,7 +217,7 @@ create_claim() {
   get pvc "$claim" "$namespace" '{.metadata.uid}'
   if [ -z "$value" ]; then
     say "  PersistentVolumeClaim $namespace/$claim: is made again"
-    # Somebody else may be faster: that claim is bound to the new volume as well.
+    # Another client may be faster: that claim is bound to the new volume as well.
     "$kubectl" create -f "$here/$dir/claim.yaml" || say "  it is there already"
   fi
   # Check: both say that they are bound to each other.
