@@ -1,7 +1,7 @@
 /**
  * Libraries speak of the fields of their options, not of the command's flags: a program that uses the library has no flags.
  * The command puts flags in place of fields (`packages/cli/src/field-flags.ts`). A word that is only a flag is an argument
- * of another program; a whole `longshore` command in double quotes may be recommended.
+ * of another program, and so are those in a whole script; a whole `longshore` command in double quotes may be recommended.
  */
 import { type Finding, lineAt, type Source, walk } from "./source.ts";
 
@@ -17,6 +17,7 @@ export function flagsInTexts(source: Source): Finding[] {
   const findings: Finding[] = [];
   walk(source.program, (node) => {
     const text = textOf(node.type, node.value);
+    if (text.startsWith("#!/bin/sh\n")) return;
     const named = /\s/.test(text) ? flag.exec(text.replaceAll(ownCommand, ""))?.[1] : undefined;
     if (named === undefined) return;
     const message = `a text names the flag ${named}: name the field of the options, in backquotes`;

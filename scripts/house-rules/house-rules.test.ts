@@ -139,6 +139,7 @@ describe("flags", () => {
     expect(found('run("losetup", ["--detach", device]); // as --detach says')).toEqual([]);
     expect(found(`const text = \`none: start one with "longshore cluster up --dir \${dir}"\`;`)).toEqual([]);
     expect(found('fail("set --name-prefix");', "packages/cli/src/a.ts")).toEqual([]);
+    expect(found("const script = `#!/bin/sh\nkubectl scale --replicas=0`;")).toEqual([]);
   });
 });
 

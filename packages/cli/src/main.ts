@@ -23,6 +23,11 @@ const verbs: readonly {
       (await import("./commands/migrate/register-migrate-commands.ts")).registerMigrateCommands,
   },
   {
+    names: ["convert"],
+    load: async () =>
+      (await import("./commands/convert/register-convert-commands.ts")).registerConvertCommands,
+  },
+  {
     names: ["assess", "explain"],
     load: async () => (await import("./commands/register-assess-commands.ts")).registerAssessCommands,
   },

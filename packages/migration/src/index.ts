@@ -37,6 +37,7 @@ export {
   type When,
   watchCluster,
 } from "./assess/index.ts";
+export * from "./conversion/index.ts";
 export {
   type ClaimSizes,
   type ConversionNote,

@@ -48,6 +48,11 @@ export class Life {
     };
   }
 
+  /** One seam as this life sees it, for who has no others. */
+  seam<T extends object>(seam: SeamCall["seam"], target: T): T {
+    return this.#wrap(seam, target);
+  }
+
   /** Settles like `work`, unless the life ends first: then never. */
   #alive<T>(work: Promise<T>): Promise<T> {
     if (this.#cut) {

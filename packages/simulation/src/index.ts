@@ -2,6 +2,11 @@
 
 export { defaultFaultRates, type FaultRates } from "./faults.ts";
 export { type CloudFaultRates, defaultCloudFaultRates } from "./faulty-cloud.ts";
+export {
+  type ConversionSimulationOptions,
+  type ConversionSimulationResult,
+  simulateConversion,
+} from "./simulate-conversion.ts";
 export { type SimulationOptions, type SimulationResult, simulateCrossing } from "./simulate-crossing.ts";
 export {
   combinationBreaks,

@@ -24,7 +24,13 @@ import {
 import type { KubeClient, KubeObject, Resource, Stored } from "@longshore/kube";
 import type { CrossingMark, GateValues, Platform } from "@longshore/migration";
 import { createDiskCloud, type DiskCloudService, type ProviderCloud } from "@longshore/reference-driver";
-import { type Component, type RuntimeEnv, SimulatedDisks, SimulatedHost } from "@longshore/runtime";
+import {
+  type Component,
+  type Random,
+  type RuntimeEnv,
+  SimulatedDisks,
+  SimulatedHost,
+} from "@longshore/runtime";
 import type { CloudCaller } from "@longshore/volumes";
 import { startControllerManager } from "../components/controller-manager.ts";
 import {
@@ -104,8 +110,11 @@ export interface InProcessCluster extends Component {
   restart(componentName: string): Promise<void>;
   /** True while the component runs. */
   isRunning(componentName: string): boolean;
-  /** Restarts the API server on the same store: every watch breaks. */
-  restartApiServer(): void;
+  /**
+   * Restarts the API server on the same store: every watch breaks.
+   * @param random a stream that has not been used; default the first one from its beginning, with which UIDs come again
+   */
+  restartApiServer(random?: Random): void;
 }
 
 /** Directories of a simulated node. */
@@ -309,9 +318,9 @@ export async function createInProcessCluster(
       await start(name);
     },
     isRunning: (name) => running.has(name),
-    restartApiServer() {
+    restartApiServer(random = env.random) {
       const before = api;
-      api = createApiServer(env, { store });
+      api = createApiServer({ ...env, random }, { store });
       void api.start();
       void before.stop();
     },

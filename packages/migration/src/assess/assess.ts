@@ -10,6 +10,7 @@ import { minorVersionOf } from "./plugin-history.ts";
 import { attachmentRules } from "./rules/attachment-rules.ts";
 import { claimRules } from "./rules/claim-rules.ts";
 import { classRules } from "./rules/class-rules.ts";
+import { diskRules } from "./rules/disk-rules.ts";
 import { driverRules } from "./rules/driver-rules.ts";
 import { eventRules } from "./rules/event-rules.ts";
 import { limitRules } from "./rules/limit-rules.ts";
@@ -65,6 +66,7 @@ type Rule<View> = (view: View) => RuleFinding[];
 const versionRules: readonly Rule<AssessView>[] = [
   driverRules,
   volumeRules,
+  diskRules,
   providerRules,
   useRules,
   workloadRules,

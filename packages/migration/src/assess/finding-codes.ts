@@ -108,7 +108,8 @@ const codes = {
     title: "an in-tree plugin is still in use",
     severity: "info",
     why: "Its volumes keep their in-tree form in the API for good, and need the driver for as long as they are there.",
-    remedy: "Keep the driver deployed. `longshore translate` shows the CSI form of each volume.",
+    remedy:
+      "Keep the driver deployed. `longshore convert` makes the volumes native ones of the driver, on the same disks.",
   },
   LS1203: {
     title: "a pod template describes an in-tree volume itself",
@@ -190,6 +191,12 @@ const codes = {
     severity: "warning",
     why: "Where the cluster uses Portworx security, the driver refuses calls without the secret. Releases of 1.31 before 1.31.6 and of 1.32 before 1.32.2 redirect the plugin and drop the secret.",
     remedy: "Upgrade to a later patch release, or keep the gate CSIMigrationPortworx off until then.",
+  },
+  LS1216: {
+    title: "two PersistentVolumes stand for one disk",
+    severity: "warning",
+    why: "Each of them may be bound, attached and deleted without regard to the other: two pods then write to one disk, or the disk of one goes with the claim of the other. `longshore convert` leaves such volumes as they are.",
+    remedy: "Set the policy of both to Retain, and delete the object that no claim is bound to.",
   },
   // Classes.
   LS1301: {

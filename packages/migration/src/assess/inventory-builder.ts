@@ -41,7 +41,7 @@ function valueAt(object: KubeObject, path: readonly string[]): unknown {
 }
 
 /** The first of the fields that rules rely on which is of another type than the API gives it. */
-function malformedField(
+export function malformedField(
   kind: InventoryKind,
   object: KubeObject,
 ): { readonly field: string; readonly evidence: string } | undefined {

@@ -50,6 +50,12 @@ const budget = (allowed: number) =>
 const deployment = (volume: Fields) =>
   object("apps/v1", "Deployment", "d", { spec: { template: { spec: { volumes: [volume] } } } });
 
+/** The volume of an EBS disk as its driver's own. */
+const native = (volumeHandle: string) =>
+  object("v1", "PersistentVolume", "native", {
+    spec: { csi: { driver, volumeHandle, fsType: "ext4" }, accessModes: ["ReadWriteOnce"] },
+  });
+
 const zoned = {
   allowedTopologies: [{ matchLabelExpressions: [{ key: "topology.kubernetes.io/zone", values: ["a"] }] }],
 };
@@ -216,6 +222,11 @@ const cases: readonly Case[] = [
     "LS1215",
     () => codesOf([portworx({ "openstorage.io/auth-secret-name": "px" })], { target: 31 }),
     () => codesOf([portworx({ "openstorage.io/auth-secret-name": "px" })], { target: 33 }),
+  ],
+  [
+    "LS1216",
+    () => codesOf([ebs("pv1"), native("vol-0123456789abcdef0")]),
+    () => codesOf([ebs("pv1"), native("vol-0123456789abcdef1")]),
   ],
   [
     "LS1301",

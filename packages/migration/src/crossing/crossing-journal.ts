@@ -81,4 +81,4 @@ export function parseJournal(text: string, place: string): CrossingJournal {
 }
 
 /** The text of a journal. */
-export const journalText = (journal: CrossingJournal): string => `${JSON.stringify(journal, undefined, 2)}\n`;
+export const journalText = (journal: object): string => `${JSON.stringify(journal, undefined, 2)}\n`;

@@ -5,35 +5,57 @@
 import {
   type ConfigMap,
   isAlreadyExists,
+  isConflict,
+  isNotFound,
   type KubeClient,
   resources,
   type Stored,
   updateWithRetry,
 } from "@longshore/kube";
 import type { Host } from "@longshore/runtime";
-import { type CrossingJournal, journalText, parseJournal, readJournal } from "./crossing-journal.ts";
+import { type CrossingJournal, journalText, parseJournal } from "./crossing-journal.ts";
 import type { CrossingSubject } from "./crossing-subject.ts";
 
 /** Namespace of the ConfigMaps and the Lease of crossings. */
 export const crossingNamespace = "kube-system";
-const journalKey = "journal.json";
+/** Key of the journal in its ConfigMap. */
+export const journalKey = "journal.json";
 
-/** Keeps one journal. */
-export interface JournalStore {
+/** Keeps one journal: of a crossing, or another that counts its writes. */
+export interface JournalStore<J extends Counted = CrossingJournal> {
   /** Where it is, for people. */
   readonly place: string;
   /** @throws JournalError when it is damaged or newer */
-  read(signal: AbortSignal): Promise<CrossingJournal | undefined>;
+  read(signal: AbortSignal): Promise<J | undefined>;
   /** Durable when it resolves. */
-  write(journal: CrossingJournal, signal: AbortSignal): Promise<void>;
+  write(journal: J, signal: AbortSignal): Promise<void>;
 }
 
+/** What of two journals says which is the newer one. */
+export interface Counted {
+  readonly writes?: number;
+}
+
+/** How a journal is read from its text. @throws JournalError */
+export type ParseJournal<J> = (text: string, place: string) => J;
+
 /** The journal in a file. */
-export function fileJournal(host: Host, file: string): JournalStore {
+export const fileJournal = (host: Host, file: string): JournalStore =>
+  journalInFile(host, file, parseJournal);
+
+/** A journal of any form in a file that only its owner reads. */
+export function journalInFile<J extends Counted>(
+  host: Host,
+  file: string,
+  parse: ParseJournal<J>,
+): JournalStore<J> {
   return {
     place: file,
-    read: () => readJournal(host, file),
-    write: (journal) => host.writeFileAtomic(file, journalText(journal)),
+    async read() {
+      const text = await host.readFile(file);
+      return text === undefined ? undefined : parse(text, file);
+    },
+    write: (journal) => host.writeFileAtomic(file, journalText(journal), { mode: 0o600 }),
   };
 }
 
@@ -43,24 +65,44 @@ export const journalConfigMapName = ({ shortName }: CrossingSubject): string =>
 
 /** The journal in the ConfigMap `kube-system/longshore-crossing-PLUGIN`. */
 export function configMapJournal(kube: KubeClient, subject: CrossingSubject): JournalStore {
-  const ref = { namespace: crossingNamespace, name: journalConfigMapName(subject) };
+  return journalInConfigMap(kube, { name: journalConfigMapName(subject) }, parseJournal);
+}
+
+/** A journal of any form in a ConfigMap of the namespace of crossings. */
+export function journalInConfigMap<J extends Counted>(
+  kube: KubeClient,
+  { name, labels }: { readonly name: string; readonly labels?: Readonly<Record<string, string>> },
+  parse: ParseJournal<J>,
+): JournalStore<J> {
+  const ref = { namespace: crossingNamespace, name };
+  // As this process has written it: the next write needs no reading before.
+  let last: Stored<ConfigMap> | undefined;
+  const metadata = labels === undefined ? ref : { ...ref, labels };
   const place = `ConfigMap ${ref.namespace}/${ref.name}`;
   return {
     place,
     async read(signal) {
       const map = await kube.get(resources.configMaps, ref, { signal });
       const text = map?.data?.[journalKey];
-      return text === undefined ? undefined : parseJournal(text, place);
+      return text === undefined ? undefined : parse(text, place);
     },
     async write(journal, signal) {
       const data = { [journalKey]: journalText(journal) };
       const change = (current: Stored<ConfigMap>) => ({ ...current, data: { ...current.data, ...data } });
-      for (;;) {
-        if ((await updateWithRetry(kube, resources.configMaps, ref, change, { signal })) !== undefined)
-          return;
+      if (last !== undefined) {
         try {
-          const fresh = { apiVersion: "v1", kind: "ConfigMap", metadata: ref, data } as const;
-          await kube.create(resources.configMaps, fresh, { signal });
+          last = await kube.update(resources.configMaps, change(last), { signal });
+          return;
+        } catch (error) {
+          if (!isConflict(error) && !isNotFound(error)) throw error;
+        }
+      }
+      for (;;) {
+        last = await updateWithRetry(kube, resources.configMaps, ref, change, { signal });
+        if (last !== undefined) return;
+        try {
+          const fresh = { apiVersion: "v1", kind: "ConfigMap", metadata, data } as const;
+          last = await kube.create(resources.configMaps, fresh, { signal });
           return;
         } catch (error) {
           if (!isAlreadyExists(error)) throw error;
@@ -71,7 +113,10 @@ export function configMapJournal(kube: KubeClient, subject: CrossingSubject): Jo
 }
 
 /** Both: each write goes to both of them, the first one first. */
-export function twoJournals(first: JournalStore, second: JournalStore): JournalStore {
+export function twoJournals<J extends Counted>(
+  first: JournalStore<J>,
+  second: JournalStore<J>,
+): JournalStore<J> {
   return {
     place: `${first.place} and ${second.place}`,
     async read(signal) {

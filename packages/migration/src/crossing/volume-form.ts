@@ -1,5 +1,6 @@
 /** In which form a volume is written, and what it is called in the other: what a view shows of a crossing. */
 import type { PersistentVolume } from "@longshore/kube";
+import { csiUniqueVolumeName } from "@longshore/storage";
 import {
   getCSINameFromInTreeName,
   getInTreePluginNameFromSpec,
@@ -41,6 +42,14 @@ export function volumeFormOf(pv: PersistentVolume): VolumeForm {
   } catch {
     return { kind: "other" };
   }
+}
+
+/** The names that nodes and the attach/detach controller may know the volume by: one for each path. */
+export function uniqueNamesOf(form: VolumeForm): readonly string[] {
+  if (form.kind === "other") return [];
+  if (form.kind === "csi") return [csiUniqueVolumeName(form.driver, form.handle)];
+  const inTree = `${form.plugin}/${form.handle}`;
+  return form.csiHandle === undefined ? [inTree] : [inTree, csiUniqueVolumeName(form.driver, form.csiHandle)];
 }
 
 function csiHandle(pv: PersistentVolume): string | undefined {

@@ -3,12 +3,11 @@
  * holds which disk. A pure function of what was read. Source: docs/behaviour/migration-controllers.md C1, C2.
  */
 import type { Node, PersistentVolume, Stored } from "@longshore/kube";
-import { csiUniqueVolumeName } from "@longshore/storage";
 import { type AssessView, assessView } from "../assess/assess-view.ts";
 import type { Inventory } from "../assess/inventory.ts";
 import { isCordonedForCrossing } from "../crossing/cordon.ts";
 import { migratedPluginsOf } from "../crossing/node-state.ts";
-import { type VolumeForm, volumeFormOf } from "../crossing/volume-form.ts";
+import { uniqueNamesOf, type VolumeForm, volumeFormOf } from "../crossing/volume-form.ts";
 import { type DiskHolder, type HolderIndex, holderIndex, type StrayDisk } from "./disk-holders.ts";
 
 /** One node. */
@@ -124,14 +123,6 @@ function boundVolumes(view: AssessView, holders: HolderIndex): VolumeStatus[] {
       holders: holders.of(name, uniqueNamesOf(form), used),
     };
   });
-}
-
-/** The names that nodes and the attach/detach controller may know the volume by: one for each path. */
-function uniqueNamesOf(form: VolumeForm): readonly string[] {
-  if (form.kind === "other") return [];
-  if (form.kind === "csi") return [csiUniqueVolumeName(form.driver, form.handle)];
-  const inTree = `${form.plugin}/${form.handle}`;
-  return form.csiHandle === undefined ? [inTree] : [inTree, csiUniqueVolumeName(form.driver, form.csiHandle)];
 }
 
 function usesByVolume(view: AssessView): ReadonlyMap<string, VolumeUseStatus[]> {

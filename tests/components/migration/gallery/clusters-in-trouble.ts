@@ -54,6 +54,8 @@ export const halfCrossed: readonly KubeObject[] = [
   of.csiNode("worker-3", { drivers: { [cinderDriver]: 20 } }),
   of.csiDriver(cinderDriver),
   of.storageClass("standard", cinder, { type: "ssd", availability: "nova" }),
+  // Made by hand, of a disk that has a volume already.
+  of.volume("pv-0003-csi", { csi: { driver: cinderDriver, volumeHandle: "0003", fsType: "ext4" } }),
   ...["0001", "0003"].flatMap((id) => [
     of.volume(`pv-${id}`, inCinder(id), { claim: `app/data-${id}`, by: cinder }),
     of.claim("app", `data-${id}`, `pv-${id}`),

@@ -174,7 +174,7 @@ async function gardenerPlatform(
  * Only one process of this machine uses the journals in the directory, so that one name stands for it: a run that was killed is
  * followed by the next one without waiting for its Lease to lapse.
  */
-async function lockJournals(env: Omit<CrossingEnv, "kube" | "platform">, dir: string) {
+export async function lockJournals(env: Omit<CrossingEnv, "kube" | "platform">, dir: string) {
   const release = lockCrossing({ dir });
   try {
     const file = join(dir, "crossing-runner");

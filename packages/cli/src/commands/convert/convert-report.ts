@@ -1,0 +1,138 @@
+/** What the verbs of `longshore convert` print. */
+import {
+  type ConversionEvent,
+  type ConversionPlan,
+  type ConversionResult,
+  type ConversionStatusRow,
+  diffOfObjects,
+  type PlannedVolume,
+  type Refusal,
+  refusalWords,
+  waitWords,
+} from "@longshore/migration";
+import { errorChain, foreignLines, foreignText } from "@longshore/runtime";
+import pc from "picocolors";
+import { clusterFields, inFlags } from "../../field-flags.ts";
+import { type Progress, seconds } from "../../terminal.ts";
+import { textTable } from "../../text-table.ts";
+
+type Refused = ConversionPlan["refused"];
+
+/** The plan as text: what each volume becomes, and why others stay. */
+export function planWords({
+  volumes,
+  refused,
+  classes = [],
+}: Pick<ConversionPlan, "volumes" | "refused" | "classes">): string {
+  const parts = volumes.map(volumeWords);
+  const count = `${plural(volumes.length, "volume")} can be carried, ${refused.length} refused; nothing was changed\n`;
+  return [...parts, ...classes.map(classWords), refusedWords(refused), count]
+    .filter((part) => part !== "")
+    .join("\n");
+}
+
+/** Claims name a class by its name, which stays; that no claim is made meanwhile is for the administrator to know. */
+function classWords({ before, after }: NonNullable<ConversionPlan["classes"]>[number]): string {
+  const head = `StorageClass ${before.metadata?.name}: new claims of it get in-tree volumes; put this one in its place (kubectl replace --force)`;
+  return `${foreignLines(`${head}\n${diffOfObjects(before, after)}`, Number.POSITIVE_INFINITY)}\n`;
+}
+
+function volumeWords(planned: PlannedVolume): string {
+  const { volume, claim, plugin, driver, inUseBy, workloads, owners, snapshots, policy } = planned;
+  const scaled = workloads.map(
+    ({ kind, namespace, name, replicas }) => `${kind} ${namespace}/${name} (${replicas} replicas)`,
+  );
+  const downtime =
+    inUseBy.length === 0
+      ? "none of a pod: nothing uses it now"
+      : `from the end of ${inUseBy.join(", ")} until its claim is bound again`;
+  const lines = [
+    `PersistentVolume ${volume}: ${plugin} to ${driver}, claim ${claim.namespace}/${claim.name}, policy ${policy} (Retain meanwhile)`,
+    `  downtime: ${downtime}`,
+    ...(scaled.length === 0 ? [] : [`  scaled to 0, and back: ${scaled.join(", ")}`]),
+    ...(snapshots.length === 0 ? [] : [`  snapshots that stay as they are: ${snapshots.join(", ")}`]),
+    ...owners.map(({ kind, name, change }) => `  ${kind} ${name}: ${change}`),
+  ];
+  const diffs = [
+    diffOfObjects(planned.fromBefore, planned.toAfter),
+    diffOfObjects(planned.claimBefore, planned.claimAfter),
+  ];
+  return `${foreignLines([...lines, ...diffs].join("\n"), Number.POSITIVE_INFINITY)}\n`;
+}
+
+/** The refusals, each by name with its remedy. */
+export function refusedWords(refused: Refused): string {
+  return refused
+    .flatMap(({ volume, refusals }) => refusals.map((refusal) => refusalLine(volume, refusal)))
+    .join("");
+}
+
+function refusalLine(volume: string, refusal: Refusal): string {
+  return `${pc.red("✗")} ${foreignText(`${volume}: ${inFlags(refusalWords(refusal), clusterFields)} [${refusal.code}]`, 2000)}\n`;
+}
+
+/** Shows the events of a run. */
+export function showConversion(progress: Progress): (event: ConversionEvent) => void {
+  return (event) => {
+    switch (event.kind) {
+      case "volumeStarted":
+        return progress.status(`  … ${event.volume}`);
+      case "stepDone":
+        return progress.status(`  … ${event.volume}: ${event.step}`);
+      case "waiting": {
+        const text = `  … ${event.volume}: ${event.step} waits for ${waitWords(event.wait)}`;
+        if (!progress.live) progress.line(text);
+        return progress.status(text, event.waitedMs);
+      }
+      case "volumeDone":
+        return progress.line(
+          `  ${pc.green("✓")} ${event.volume} ${pc.dim(`${seconds(event.ms)}, ${plural(event.requests, "API request")}`)}`,
+        );
+      case "volumeFailed":
+        return progress.line(`  ${pc.red("✗")} ${event.volume}: ${foreignText(event.error, 2000)}`);
+    }
+  };
+}
+
+/** How a run went. */
+export function resultWords(verb: "converted" | "undone", result: ConversionResult): string {
+  const { converted, failed, left, elapsedMs } = result;
+  const requests = converted.map((each) => each.requests);
+  const sum = requests.reduce((all, each) => all + each, 0);
+  const per =
+    converted.length === 0
+      ? ""
+      : `; API requests per volume: ${Math.round(sum / converted.length)} on average, ${Math.max(...requests)} at most`;
+  const rest = [
+    ...(failed.length === 0 ? [] : [`${failed.length} failed`]),
+    ...(left.length === 0 ? [] : [`${left.length} left`]),
+  ];
+  const others = rest.length === 0 ? "" : `, ${rest.join(", ")}`;
+  return `${plural(converted.length, "volume")} ${verb}${others} in ${seconds(elapsedMs)}${per}\n`;
+}
+
+/** The same for programs. */
+export function resultJson(result: ConversionResult): string {
+  const failed = result.failed.map(({ volume, error }) => ({ volume, error: errorChain(error) }));
+  return `${JSON.stringify({ kind: "result", ...result, failed })}\n`;
+}
+
+/** The table of `status`. */
+export function statusWords(rows: readonly ConversionStatusRow[]): string {
+  if (rows.length === 0) return "no volume has been converted\n";
+  const head = ["VOLUME", "CLAIM", "STATE", "BECOMES", "STEP", "AT", "REQUESTS"];
+  const cells = rows.map(({ volume, claim, state, direction, becomes, step, at, requests }) => [
+    volume,
+    claim,
+    state === "unfinished" ? `${direction}, unfinished` : state,
+    becomes,
+    step ?? "-",
+    at ?? "-",
+    String(requests),
+  ]);
+  return textTable([head, ...cells]);
+}
+
+function plural(count: number, word: string): string {
+  return `${count} ${word}${count === 1 ? "" : "s"}`;
+}

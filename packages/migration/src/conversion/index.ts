@@ -1,0 +1,44 @@
+/** Native CSI volumes in place of in-tree ones, on the same disks. */
+export {
+  conversionLabel,
+  isUnfinishedConversion,
+  originalVolume,
+  readJournals,
+} from "./conversion-journal.ts";
+export type {
+  ConversionEnv,
+  ConversionEvent,
+  ConversionPlanOptions,
+  ConversionRunOptions,
+  VolumeSelection,
+} from "./conversion-options.ts";
+export { conversionRoles } from "./conversion-rights.ts";
+export { type ConversionResult, newJournal, runConversion } from "./conversion-run.ts";
+export { type ConversionStatusRow, conversionStatusOf } from "./conversion-status.ts";
+export type {
+  ConversionDirection,
+  ConversionPlan,
+  Difference,
+  HandleRule,
+  ObjectOwner,
+  PlannedVolume,
+  Refusal,
+  RefusalCode,
+  ScaledWorkload,
+  VolumeJournal,
+  VolumeStep,
+} from "./conversion-types.ts";
+export {
+  convertedClass,
+  convertedTemplates,
+  diffOfObjects,
+  HandleRuleError,
+  handleRulesSchema,
+  type InlineConversion,
+  inlineVolumes,
+  parseHandleRules,
+} from "./objects/index.ts";
+export { type OfflineConversion, type OfflineFile, offlineConversion } from "./offline/index.ts";
+export { convertedFromAnnotation, planConversion } from "./plan-conversion.ts";
+export { planUndo, type UndoPlan } from "./plan-undo.ts";
+export { ConversionBlockedError, refusalWords } from "./volume-run.ts";

@@ -1,0 +1,150 @@
+/** A conversion as files: manifests, and a script of kubectl commands for those who apply by themselves. */
+import type { KubeObject, PersistentVolumeClaim } from "@longshore/kube";
+import { isDns1123Subdomain } from "@longshore/storage";
+import type { ManifestInput } from "../../convert/manifest-input.ts";
+import { formatYaml } from "../../convert/yaml-text.ts";
+import { uniqueNamesOf, volumeFormOf } from "../../crossing/volume-form.ts";
+import type { ConversionPlanOptions } from "../conversion-options.ts";
+import type { ConversionPlan, PlannedVolume, Refusal } from "../conversion-types.ts";
+import { authoredMetadata } from "../objects/differences.ts";
+import { conversionPlanOf } from "../plan-conversion.ts";
+import { conversionScript } from "./conversion-script.ts";
+import { readConversionDump } from "./dump-view.ts";
+
+/** One file of a conversion. */
+export interface OfflineFile {
+  /** Relative, with `/`. */
+  readonly path: string;
+  readonly text: string;
+  readonly executable: boolean;
+}
+
+/** What is written, and what is not. */
+export interface OfflineConversion {
+  /** What of the dump could not be read or used, a sentence each. */
+  readonly gaps: readonly string[];
+  readonly files: readonly OfflineFile[];
+  readonly volumes: readonly PlannedVolume[];
+  readonly refused: ConversionPlan["refused"];
+}
+
+/**
+ * Plans the conversion of a dump, and makes the files that carry it out. A disk that is in use is no reason against it: the
+ * script waits.
+ * @throws what reading an input throws
+ */
+export async function offlineConversion(
+  inputs: readonly ManifestInput[],
+  options: ConversionPlanOptions,
+): Promise<OfflineConversion> {
+  const { view, gaps } = await readConversionDump(inputs);
+  const plan = conversionPlanOf(view, { ...options, wait: true });
+  return { ...filesOfPlan(plan), gaps };
+}
+
+/**
+ * The files: `convert.sh`, and for each volume a directory with the new objects (`volume.yaml`, `claim.yaml`), the old ones
+ * (`before.yaml`) and what the script reads. Names that are no names of the API are refused, since they become paths.
+ */
+export function filesOfPlan({
+  volumes,
+  refused,
+}: Pick<ConversionPlan, "volumes" | "refused">): Omit<OfflineConversion, "gaps"> {
+  const faults = volumes.map(nameFault);
+  const accepted = volumes.filter((_volume, at) => faults[at] === undefined);
+  const width = String(accepted.length).length;
+  const scripted = accepted.map((planned, at) => ({
+    planned,
+    directory: `${String(at + 1).padStart(width, "0")}-${planned.volume}`,
+  }));
+  const files = scripted.flatMap(({ planned, directory }) => filesOf(planned, directory));
+  const script = { path: "convert.sh", text: conversionScript(scripted), executable: true };
+  return {
+    files: scripted.length === 0 ? [] : [script, ...files],
+    volumes: accepted,
+    refused: [
+      ...refused,
+      ...volumes.flatMap(({ volume }, at) => {
+        const fault = faults[at];
+        return fault === undefined ? [] : [{ volume, refusals: [fault] }];
+      }),
+    ],
+  };
+}
+
+const WORD = /^[\w.-]+$/;
+const policies: ReadonlySet<string> = new Set(["Retain", "Delete", "Recycle"]);
+
+/** What becomes a path, a part of a URL or of a patch is what the API server would have accepted. */
+function nameFault({
+  volume,
+  volumeUid,
+  claim,
+  claimAfter,
+  toAfter,
+  policy,
+  workloads,
+}: PlannedVolume): Refusal | undefined {
+  const names = [
+    volume,
+    toAfter.metadata?.name ?? "",
+    claim.namespace,
+    claim.name,
+    ...workloads.flatMap(({ namespace, name }) => [namespace, name]),
+  ];
+  const words = ownersOf(claimAfter).flat();
+  const uids = [volumeUid, claim.uid, ...workloads.map(({ uid }) => uid)];
+  const wrong =
+    names.find((name) => !isDns1123Subdomain(name)) ??
+    uids.find((uid) => !WORD.test(uid)) ??
+    words.find((word) => !WORD.test(word)) ??
+    (policies.has(policy) ? undefined : policy);
+  if (wrong === undefined) return undefined;
+  return {
+    code: "changed-by-others",
+    object: `PersistentVolume ${volume}`,
+    reason: `${JSON.stringify(wrong)} is no name, UID or policy that the API server accepts`,
+    remedy: "write the dump again with kubectl, and change nothing in it",
+  };
+}
+
+function filesOf(planned: PlannedVolume, directory: string): readonly OfflineFile[] {
+  const { volumeUid, claim, fromBefore, claimBefore, toAfter, claimAfter } = planned;
+  const disks = new Set([fromBefore, toAfter].flatMap((pv) => uniqueNamesOf(volumeFormOf(pv))));
+  const file = (name: string, text: string) => ({ path: `${directory}/${name}`, text, executable: false });
+  return [
+    file("volume.yaml", formatYaml(toAfter)),
+    file("claim.yaml", formatYaml(claimAfter)),
+    file(
+      "before.yaml",
+      [fromBefore, claimBefore].map((object) => formatYaml(authored(object))).join("---\n"),
+    ),
+    file("delete-claim.json", deleteOptions(claim.uid)),
+    file("delete-volume.json", deleteOptions(volumeUid)),
+    file(
+      "owners",
+      ownersOf(claimAfter)
+        .map((words) => `${words.join(" ")}\n`)
+        .join(""),
+    ),
+    file("disk-names", [...disks].map((name) => `${name.replaceAll("\n", " ")}\n`).join("")),
+  ];
+}
+
+/** Owners of a claim, as kubectl takes their kinds: `Kind.version.group`. */
+function ownersOf({ metadata }: PersistentVolumeClaim): readonly (readonly string[])[] {
+  return (metadata?.ownerReferences ?? []).map(({ apiVersion, kind, name, uid }) => {
+    const [group, version] = apiVersion.includes("/") ? apiVersion.split("/", 2) : ["", apiVersion];
+    return [group === "" ? kind : `${kind}.${version}.${group}`, name, uid];
+  });
+}
+
+function authored(object: KubeObject): object {
+  const { status: _status, ...rest } = object as KubeObject & { status?: unknown };
+  return { ...rest, metadata: authoredMetadata(object.metadata) };
+}
+
+/** An object of the same name that another client has made is not deleted. */
+function deleteOptions(uid: string): string {
+  return `${JSON.stringify({ apiVersion: "v1", kind: "DeleteOptions", preconditions: { uid } })}\n`;
+}

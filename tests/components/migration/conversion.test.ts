@@ -1,0 +1,143 @@
+/** Conversions against the persistent-volume controller, under the virtual clock. */
+import { interceptWrites, type KubeClient, type KubeObject, type Resource, resources } from "@longshore/kube";
+import { conversionRoles, underCrossingLease } from "@longshore/migration";
+import { afterEach, describe, expect, test } from "vitest";
+import { type ConversionWorld, conversionWorld } from "./conversion-world.ts";
+
+const worlds: ConversionWorld[] = [];
+afterEach(async () => {
+  for (const { plane } of worlds.splice(0)) await plane.stop();
+});
+
+async function world(): Promise<ConversionWorld> {
+  const made = await conversionWorld();
+  worlds.push(made);
+  return made;
+}
+
+describe("a bound volume", () => {
+  test("becomes a CSI one on the same disk, with its claim, its policy and no call of the cloud", async () => {
+    const { pair, run, claim, volume, cloud, driver, host } = await world();
+    await pair("data");
+    const before = await claim("data");
+    const result = await run({ backupDir: "/backup" });
+    expect(result.failed).toEqual([]);
+    expect(result.converted).toEqual([{ volume: "pv-data", requests: expect.any(Number) }]);
+    expect(result.converted[0]?.requests).toBeLessThanOrEqual(64);
+    expect(await volume("pv-data")).toBeUndefined();
+    const [now, made] = [await claim("data"), await volume("pv-data-csi")];
+    expect(now?.metadata.uid).not.toBe(before?.metadata.uid);
+    expect(now).toMatchObject({
+      metadata: { labels: { app: "data" } },
+      spec: { volumeName: "pv-data-csi" },
+      status: { phase: "Bound" },
+    });
+    expect(made).toMatchObject({
+      metadata: { annotations: { "pv.kubernetes.io/provisioned-by": driver } },
+      spec: {
+        csi: { driver, volumeHandle: "vol-data" },
+        persistentVolumeReclaimPolicy: "Delete",
+        claimRef: { uid: now?.metadata.uid },
+      },
+      status: { phase: "Bound" },
+    });
+    expect(cloud.calls).toEqual([]);
+    expect((await host.stat("/backup/pv-data/persistentvolume.json"))?.mode).toBe(0o600);
+  });
+
+  test("goes back to the in-tree one", async () => {
+    const { pair, run, undo, claim, volume, cloud, journals } = await world();
+    await pair("data");
+    await run();
+    expect((await undo()).failed).toEqual([]);
+    expect(await volume("pv-data-csi")).toBeUndefined();
+    expect(await volume("pv-data")).toMatchObject({
+      spec: {
+        awsElasticBlockStore: { volumeID: "vol-data" },
+        persistentVolumeReclaimPolicy: "Delete",
+        claimRef: { uid: (await claim("data"))?.metadata.uid },
+      },
+    });
+    expect((await claim("data"))?.status?.phase).toBe("Bound");
+    expect(cloud.calls).toEqual([]);
+    expect([...(await journals()).values()]).toMatchObject([{ direction: "undo", finishedAt: /./ }]);
+  });
+});
+
+test("a claim that another creates again in the gap gets the prepared volume, and no disk is made", async () => {
+  const { plane, pair, run, claim, cloud, namespace } = await world();
+  await pair("data");
+  const { kube } = plane;
+  let isTaken = false;
+  const racing = interceptWrites(kube, async ({ verb, resource }, signal, send) => {
+    if (verb === "create" && resource.kind === "PersistentVolumeClaim" && !isTaken) {
+      isTaken = true;
+      await kube.create(
+        resources.persistentVolumeClaims,
+        {
+          apiVersion: "v1",
+          kind: "PersistentVolumeClaim",
+          metadata: { name: "data", namespace },
+          spec: {
+            accessModes: ["ReadWriteOnce"],
+            resources: { requests: { storage: "5Gi" } },
+            storageClassName: "gp2",
+          },
+        },
+        { signal },
+      );
+    }
+    return send(signal);
+  });
+  const result = await run({}, racing);
+  expect(isTaken).toBe(true);
+  expect(result.failed).toEqual([]);
+  expect(await claim("data")).toMatchObject({
+    spec: { volumeName: "pv-data-csi" },
+    status: { phase: "Bound" },
+  });
+  expect(cloud.calls).toEqual([]);
+});
+
+test("asks for no more than its printed rights allow", async () => {
+  const made = await world();
+  const { plane, pair, plan, undo } = made;
+  await pair("data");
+  const asked = new Set<string>();
+  const recording = new Proxy(plane.kube, {
+    get(kube, name) {
+      const method = Reflect.get(kube, name) as (...args: readonly unknown[]) => unknown;
+      if (typeof method !== "function") return method;
+      return (resource: Resource<KubeObject>, ...args: readonly unknown[]) => {
+        const verb = name === "updateStatus" ? "update" : String(name);
+        if (verb !== "servedVersion") asked.add(`${verb} ${resource.group}/${resource.plural}`);
+        return method.call(kube, resource, ...args);
+      };
+    },
+  });
+  await plan({}, recording);
+  const work = (kube: KubeClient) => made.run({}, kube);
+  await plane.clock.run(
+    underCrossingLease({ ...plane.env, kube: recording }, { identity: "a" }, plane.signal, async () => {}),
+  );
+  expect((await work(recording)).failed).toEqual([]);
+  expect((await undo({}, recording)).failed).toEqual([]);
+  const allowed = new Set(
+    conversionRoles().flatMap((role) =>
+      (role as unknown as { rules: readonly Rule[] }).rules.flatMap(
+        ({ apiGroups, resources: plurals, verbs }) =>
+          apiGroups.flatMap((group) =>
+            plurals.flatMap((plural) => verbs.map((verb) => `${verb} ${group}/${plural}`)),
+          ),
+      ),
+    ),
+  );
+  expect([...asked].filter((each) => !allowed.has(each))).toEqual([]);
+  expect(asked).toContain("delete /persistentvolumeclaims");
+});
+
+interface Rule {
+  readonly apiGroups: readonly string[];
+  readonly resources: readonly string[];
+  readonly verbs: readonly string[];
+}

@@ -1,0 +1,13 @@
+/** A sample of the crash points that the exhaustive test goes through. */
+import { expect, test } from "vitest";
+import { type CrashStory, crashConversion } from "./convert-crashes.ts";
+
+test.each<CrashStory>([
+  { killed: "convert", next: "convert" },
+  { killed: "convert", next: "undo" },
+  { killed: "undo", next: "undo" },
+])("$killed is killed at some of its calls, and then $next", { timeout: 120_000 }, async (story) => {
+  const { points, failures } = await crashConversion(story, (call) => call % 19 === 0);
+  expect(failures).toEqual([]);
+  expect(points).toBeGreaterThan(4);
+});
