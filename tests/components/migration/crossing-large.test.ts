@@ -36,12 +36,9 @@ function run(
   { machine = "m1", subject = ebs, ...rest }: Run = {},
 ): Promise<CrossingResult> {
   const env = { ...world.env, kube: faulty(world), platform: world.platform, host: world.host(machine) };
-  return underCrossingLease(env, { identity: machine }, signal, (kube, within) =>
-    runCrossing(
-      { ...env, kube },
-      { subject, direction, journalFile: "/crossing.json", clusterJournal: true, ...rest },
-      within,
-    ),
+  const options = { subject, direction, journalFile: "/crossing.json", clusterJournal: true, ...rest };
+  return underCrossingLease(env, { identity: machine }, signal, (kube, within, { isLater }) =>
+    runCrossing({ ...env, kube }, { ...options, isLaterTerm: isLater }, within),
   );
 }
 
@@ -106,6 +103,35 @@ test("an API server that is unreachable for a minute is waited for, under a Leas
   world.away = false;
   const result = await world.clock.run(crossing);
   expect(result).toMatchObject({ resumed: true, nodesLeft: [] });
+  await world.clock.advance(5000);
+  expect(pathsOf(world, "cinder")).toEqual(Array(5).fill("csi"));
+  expect(world.broken).toEqual([]);
+});
+
+test("one that comes back, and goes away again before the run has begun again, is waited for, too (migration-controllers.md C1)", async () => {
+  const world = await fiveNodes();
+  const waits: string[] = [];
+  let starts = 0;
+  const crossing = run(world, "migrate", {
+    subject: cinder,
+    onEvent: (event) => {
+      if (event.kind === "stepStarted" && event.step === "preflight" && starts++ === 1) {
+        world.away = true;
+        // Shorter than the Lease lasts: the term is not lost again.
+        world.clock.timer(4000, () => {
+          world.away = false;
+        });
+      }
+      if (event.kind !== "waiting" || event.step !== "preflight") return;
+      waits.push(...event.wait.subjects.map(({ kind }) => kind));
+    },
+  });
+  await world.clock.advance(6000);
+  world.away = true;
+  await world.clock.advance(60_000);
+  world.away = false;
+  expect(await world.clock.run(crossing)).toMatchObject({ resumed: true, nodesLeft: [] });
+  expect(waits).toContain("API server");
   await world.clock.advance(5000);
   expect(pathsOf(world, "cinder")).toEqual(Array(5).fill("csi"));
   expect(world.broken).toEqual([]);

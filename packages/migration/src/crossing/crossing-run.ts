@@ -39,7 +39,7 @@ export class CrossingRun {
     return this.#runner.steps;
   }
 
-  /** Fails at once, and leaves the journal as it was. */
+  /** Fails at once but in a later term, and leaves the journal as it was. */
   preflight(work: Work<void>): Promise<void> {
     const wait = waitFor("API server", "", "to list what is in the cluster");
     return this.#runner.unrecorded({ name: "preflight", wait }, this.#signal, work);

@@ -18,29 +18,49 @@ export interface Place {
   readonly wait: Wait;
 }
 
+/** What the work of a start needs. */
+type StartOptions = Pick<CrossingOptions, "onEvent" | "stepTimeoutMs" | "isLaterTerm">;
+
+/**
+ * Work of a run before its first step, which changes nothing: it fails at once where the API server does not answer, unless
+ * the run goes on after the loss of its Lease. The journal stays as it was.
+ */
+export function startWork<T>(
+  { clock }: Pick<CrossingEnv, "clock">,
+  { onEvent, stepTimeoutMs: limitMs = defaultStepTimeoutMs, isLaterTerm }: StartOptions,
+  { name: step, wait }: Place,
+  signal: AbortSignal,
+  work: Work<T>,
+): Promise<T> {
+  const onWaiting = (report: WaitReport) => onEvent?.({ kind: "waiting", step, ...report });
+  return watchStep(
+    clock,
+    { step, nodeName: undefined, limitMs, wait, onWaiting },
+    signal,
+    (waiting, within) =>
+      isLaterTerm === true
+        ? patiently(clock, waiting, within, () => work(waiting, within))
+        : work(waiting, within),
+  );
+}
+
 /** Runs steps until `signal` aborts. */
 export class StepRunner {
   /** The steps that have come to their end. */
   readonly steps: { name: string; ms: number }[] = [];
   readonly #env: Pick<CrossingEnv, "clock">;
-  readonly #options: Pick<CrossingOptions, "onEvent" | "stepTimeoutMs">;
+  readonly #options: StartOptions;
   readonly #keeper: JournalKeeper;
 
-  constructor(
-    env: Pick<CrossingEnv, "clock">,
-    options: Pick<CrossingOptions, "onEvent" | "stepTimeoutMs">,
-    keeper: JournalKeeper,
-  ) {
+  constructor(env: Pick<CrossingEnv, "clock">, options: StartOptions, keeper: JournalKeeper) {
     this.#env = env;
     this.#options = options;
     this.#keeper = keeper;
   }
 
-  /** A step that fails at once where the API server does not answer, and leaves the journal as it was. */
-  async unrecorded<T>(place: Place, signal: AbortSignal, work: Work<T>): Promise<T> {
-    const onWaiting = (report: WaitReport) =>
-      this.#options.onEvent?.({ kind: "waiting", step: place.name, ...report });
-    return this.#reported(place, () => this.#watch(place, onWaiting, signal, work));
+  /** A step as {@link startWork} has it. */
+  unrecorded<T>(place: Place, signal: AbortSignal, work: Work<T>): Promise<T> {
+    return this.#reported(place, () => startWork(this.#env, this.#options, place, signal, work));
   }
 
   /** A step: its beginning is in the journal before its work begins, and its end before it resolves. */
