@@ -47,6 +47,7 @@ export function registerPlanCommand(program: Command): void {
     .addHelpText(
       "after",
       "\nHere -o names a file, as the plan is made to be kept: `longshore migrate FILE` runs it.\n" +
+        "--check prints nothing where nothing is stale; that nodes have crossed since, by a run of the plan, is not.\n" +
         "Exit codes: 0 done, and nothing is stale; 1 failed, something is stale, or the plan is of another cluster; 2 wrong usage.",
     )
     .action(async (flags: PlanFlags) => {
@@ -110,7 +111,7 @@ async function checked(
   plans: readonly CrossingPlan[],
   signal: AbortSignal,
 ): Promise<number> {
-  const { staleParts } = await import("@longshore/migration");
+  const { crossingSubject, nodesDoneOf, staleParts } = await import("@longshore/migration");
   const { foreignText } = await import("@longshore/runtime");
   const force = flags.force === true;
   const now = await made(
@@ -118,8 +119,11 @@ async function checked(
     plans.map((plan) => ({ ...plan, force, rollsNodes: plan.nodesRolledBy === "platform" })),
     signal,
   );
+  const done = await withCluster(flags, "or run it in a pod", ({ kube }) =>
+    Promise.all(plans.map((plan) => nodesDoneOf(kube, crossingSubject(plan.plugin), plan, signal))),
+  );
   const stale = plans.flatMap((plan, at) => {
-    const parts = staleParts(plan, now[at] as CrossingPlan);
+    const parts = staleParts(plan, now[at] as CrossingPlan, done[at]);
     return plans.length === 1 ? parts : parts.map((part) => `${plan.plugin}: ${part}`);
   });
   for (const part of stale) process.stdout.write(`${foreignText(part)}\n`);

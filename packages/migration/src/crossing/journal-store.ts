@@ -5,6 +5,7 @@
 import {
   type ConfigMap,
   isAlreadyExists,
+  KubeApiError,
   type KubeClient,
   resources,
   type Stored,
@@ -13,6 +14,7 @@ import {
 import type { Host } from "@longshore/runtime";
 import { type CrossingJournal, journalText, parseJournal, readJournal } from "./crossing-journal.ts";
 import type { CrossingSubject } from "./crossing-subject.ts";
+import type { CrossingPlan } from "./plan-document.ts";
 
 /** Namespace of the ConfigMaps and the Lease of crossings. */
 export const crossingNamespace = "kube-system";
@@ -68,6 +70,23 @@ export function configMapJournal(kube: KubeClient, subject: CrossingSubject): Jo
       }
     },
   };
+}
+
+/** Nodes that a run of the plan has carried across, as its journal in the cluster says; none where that may not be read. */
+export async function nodesDoneOf(
+  kube: KubeClient,
+  subject: CrossingSubject,
+  plan: Pick<CrossingPlan, "madeAt" | "direction">,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  try {
+    const journal = await configMapJournal(kube, subject).read(signal);
+    const isOfPlan = journal?.plan === plan.madeAt && journal.direction === plan.direction;
+    return isOfPlan ? journal.nodesDone : [];
+  } catch (error) {
+    if (error instanceof KubeApiError && error.code === 403) return [];
+    throw error;
+  }
 }
 
 /** Both: each write goes to both of them, the first one first. */
