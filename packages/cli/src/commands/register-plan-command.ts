@@ -67,6 +67,9 @@ async function run(flags: PlanFlags, signal: AbortSignal): Promise<number> {
     return checked(flags, await readPlanFile("--check", check), signal);
   }
   if (plugins.length === 0) throw new UsageError("--plugin: which plugin? Name one, e.g. aws-ebs");
+  if (flags.platform === "gardener" && flags.direction === "rollback") {
+    throw new UsageError("--direction: Gardener has no way back: see docs/guides/migrate.md");
+  }
   const { maxUnavailable } = flags;
   const wanted = {
     direction: flags.direction,

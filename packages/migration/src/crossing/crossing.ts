@@ -124,7 +124,7 @@ export async function preflight(
   const rollsNodes = env.platform?.rollsNodes === true;
   if (clusterId !== undefined) requireNoDrift({ ...options, rollsNodes }, seen, clusterId, isBegun);
   const findings = [
-    ...((await env.platform?.findings?.(signal, onWaiting)) ?? []),
+    ...((await env.platform?.findings?.(signal, onWaiting, options.direction)) ?? []),
     ...preflightFindings(options.subject, options.direction, seen, options),
   ];
   if (findings.some(({ severity }) => severity === "blocker")) throw new PreflightError(findings);
