@@ -5,6 +5,7 @@ import {
   type CrossingOptions,
   type CrossingPlan,
   type CrossingResult,
+  configMapJournal,
   crossingSubject,
   planCrossing,
   runCrossing,
@@ -174,6 +175,22 @@ test("a run pauses between batches, and another machine goes on (migration-contr
     "n4: flip",
   ]);
   // On the first machine's disk the journal is older than in the cluster.
+  expect(await world.clock.run(run(world, "migrate"))).toMatchObject({ nodesLeft: [] });
+  expect(world.broken).toEqual([]);
+});
+
+test("a run whose journal only counts the nodes before learns them from the nodes (migration-controllers.md C1)", async () => {
+  const world = await fiveNodes();
+  await world.clock.run(run(world, "migrate", { pauseAfter: 2 }));
+  const journals = configMapJournal(world.kube, ebs);
+  const journal = await journals.read(signal);
+  if (journal === undefined) throw new Error("there is no journal");
+  // As that of a crossing of many nodes.
+  const { writes = 0 } = journal;
+  await journals.write({ ...journal, nodesDone: ["n2"], nodesDoneEarlier: 1, writes: writes + 1 }, signal);
+  const next = await world.clock.run(run(world, "migrate", { machine: "m2", onlyNodes: ["n4"] }));
+  expect(next).toMatchObject({ resumed: true, nodesLeft: ["n3", "n5"] });
+  expect((await journals.read(signal))?.nodesDone).toEqual(["n1", "n2", "n4"]);
   expect(await world.clock.run(run(world, "migrate"))).toMatchObject({ nodesLeft: [] });
   expect(world.broken).toEqual([]);
 });

@@ -80,7 +80,8 @@ it("a damaged one names the place", async () => {
 
 it("says which nodes a run of a plan has carried across, and none of another plan or direction", async () => {
   const { kube, inCluster } = world();
-  const plan = { madeAt: "2026-01-01T00:00:00Z", direction: "migrate" } as const;
+  const nodes = ["n1", "n2"].map((name) => ({ name, uid: name, batch: 1 }));
+  const plan = { madeAt: "2026-01-01T00:00:00Z", direction: "migrate", nodes } as const;
   const subject = crossingSubject("aws-ebs");
   const done = (over: Partial<CrossingPlan> = {}) => nodesDoneOf(kube, subject, { ...plan, ...over }, signal);
   expect(await done()).toEqual([]);
@@ -88,6 +89,8 @@ it("says which nodes a run of a plan has carried across, and none of another pla
   expect(await done()).toEqual(["n1"]);
   expect(await done({ madeAt: "2026-01-02T00:00:00Z" })).toEqual([]);
   expect(await done({ direction: "rollback" })).toEqual([]);
+  await inCluster.write({ ...journal(2), nodesDoneEarlier: 1, plan: plan.madeAt }, signal);
+  expect(await done()).toEqual(["n1", "n2"]);
   const refuses = (code: number) =>
     ({
       get: () =>

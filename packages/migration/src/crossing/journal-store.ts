@@ -76,13 +76,15 @@ export function configMapJournal(kube: KubeClient, subject: CrossingSubject): Jo
 export async function nodesDoneOf(
   kube: KubeClient,
   subject: CrossingSubject,
-  plan: Pick<CrossingPlan, "madeAt" | "direction">,
+  plan: Pick<CrossingPlan, "madeAt" | "direction" | "nodes">,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
   try {
     const journal = await configMapJournal(kube, subject).read(signal);
     const isOfPlan = journal?.plan === plan.madeAt && journal.direction === plan.direction;
-    return isOfPlan ? journal.nodesDone : [];
+    if (!isOfPlan) return [];
+    // Of many the journal names the newest alone: then those count that the plan names and that need no crossing any more.
+    return journal.nodesDoneEarlier === undefined ? journal.nodesDone : plan.nodes.map(({ name }) => name);
   } catch (error) {
     if (error instanceof KubeApiError && error.code === 403) return [];
     throw error;

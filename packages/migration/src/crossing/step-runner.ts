@@ -6,6 +6,8 @@ import type { Wait, WaitReport } from "./wait.ts";
 import { type OnWaiting, watchStep } from "./watch-step.ts";
 
 const pollMs = 100;
+/** Looks take at most this share of the time that a step waits. */
+const lookShare = 0.2;
 
 /** The work of a step: it reports what it waits for, and ends when the signal aborts. */
 export type Work<T> = (onWaiting: OnWaiting, signal: AbortSignal) => Promise<T>;
@@ -85,7 +87,7 @@ export class StepRunner {
     this.#keeper.begin({ name, ...node, since: clock.now().toISOString() });
     const onWaiting = (report: WaitReport) => {
       const since = new Date(clock.now().getTime() - report.waitedMs).toISOString();
-      this.#keeper.note({ waiting: { since, subjects: report.wait.subjects } });
+      this.#keeper.note({ waiting: { since, ...report.wait } });
       this.#options.onEvent?.({ kind: "waiting", step: name, ...node, ...report });
     };
     return this.#watch(place, onWaiting, signal, (waiting, within) =>
@@ -93,17 +95,19 @@ export class StepRunner {
     );
   }
 
-  /** Polls until `obstacle` finds none. */
+  /** Polls until `obstacle` finds none; a look that takes long, as at all volumes of a large cluster, is followed by a longer pause. */
   async until(
     onWaiting: OnWaiting,
     signal: AbortSignal,
     obstacle: () => Promise<Wait | undefined>,
   ): Promise<void> {
+    const { clock } = this.#env;
     for (;;) {
+      const startMs = clock.monotonicMs();
       const wait = await obstacle();
       if (wait === undefined) return;
       onWaiting(wait);
-      await this.#env.clock.sleep(pollMs, signal);
+      await clock.sleep(Math.max(pollMs, (clock.monotonicMs() - startMs) / lookShare), signal);
     }
   }
 

@@ -129,12 +129,13 @@ export function leftLines(left: Left): string[] {
   const step = journal?.run?.step;
   const where = step?.nodeName === undefined ? step?.name : `${step.nodeName}: ${step.name}`;
   const done = journal?.nodesDone ?? [];
+  const earlier = journal?.nodesDoneEarlier === undefined ? "" : `${journal.nodesDoneEarlier} others and `;
   return [
     ...(where === undefined ? [] : [`stopped in step "${where}"`]),
     ...(seen instanceof Error
       ? [`what is left cannot be seen (${errorChain(seen)}): the node of this step may be cordoned`]
       : seenLines(seen, left.uncordonAsked)),
-    `journal ${journalFile}: ${journal?.direction ?? "no crossing"} begun, nodes done: ${someOf(done) || "none"}`,
+    `journal ${journalFile}: ${journal?.direction ?? "no crossing"} begun, nodes done: ${earlier}${someOf(done) || "none"}`,
     `go on:     ${resume}`,
     `go back:   ${rollBack}`,
   ];
