@@ -34,7 +34,7 @@ export interface LeaseOptions {
 
 /** Under which of its terms the work runs. */
 export interface LeaseTerm {
-  /** The work had begun before, and lost the Lease: what it needs is known to be there, so that it waits for an API server that is away. */
+  /** The work had begun before, and lost the Lease: what it needs is known to be there, so that it waits for an API server that is unreachable. */
   readonly isLater: boolean;
 }
 

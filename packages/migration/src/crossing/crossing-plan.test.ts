@@ -104,7 +104,7 @@ it("is not stale where a run of it has carried nodes across", () => {
   const done = planned({ pods: [] });
   expect(staleParts(done, planned({ pods: [], ...crossed }))).toContain("no longer: step n1: flip");
   expect(staleParts(done, planned({ pods: [], ...crossed }), ["n1"])).toEqual([]);
-  // A node that was made anew is to cross again, whatever the journal says.
+  // A node that was deleted and made again is to cross, whatever the journal says.
   expect(staleParts(planned({ pods: [], ...crossed }), done, ["n1"])).toContain("new: step n1: flip");
 });
 
