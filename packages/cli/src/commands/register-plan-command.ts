@@ -7,6 +7,7 @@ import { repeated, wholeNumber } from "../flags.ts";
 import { readPlanFile, writePlanFile } from "./plan-file.ts";
 import { planText } from "./plan-report.ts";
 import { type PlatformName, platformNames } from "./platform-names.ts";
+import { onePluginOption } from "./plugin-flag.ts";
 
 interface PlanFlags extends ClusterFlags {
   readonly plugin?: readonly string[];
@@ -24,7 +25,11 @@ export function registerPlanCommand(program: Command): void {
   program
     .command("plan")
     .description("what a crossing of a plugin would do in any cluster, step by step; changes nothing")
-    .option("--plugin <name>", "the in-tree plugin, e.g. aws-ebs; may be repeated", repeated)
+    .addOption(
+      onePluginOption("the in-tree plugin, e.g. aws-ebs; may be repeated").argParser<readonly string[]>(
+        repeated,
+      ),
+    )
     .addOption(
       new Option("--direction <way>", "of the crossing").choices(["migrate", "rollback"]).default("migrate"),
     )
