@@ -23,9 +23,23 @@ export async function withCluster<T>(
   const kube = createHttpClient(runtime, await configOf(flags, otherwise));
   try {
     return await work({ ...runtime, kube });
+  } catch (error) {
+    throw await namingAccount(flags, error);
   } finally {
     await kube.close();
   }
+}
+
+/** The error; of one that says no more than that the server does not know the account, one that says where the account is named. */
+export async function namingAccount(flags: ClusterFlags, error: unknown): Promise<unknown> {
+  const { KubeApiError } = await import("@longshore/kube");
+  if (!(error instanceof KubeApiError) || error.code !== 401) return error;
+  const path = flags.kubeconfig ?? process.env.KUBECONFIG ?? "";
+  const where = path === "" ? "the account of this pod" : `the user of ${path}`;
+  return new Error(
+    `the API server does not accept the credentials of ${where}: renew them, or name another context with --context`,
+    { cause: error },
+  );
 }
 
 /** The configuration of the cluster that the flags name. @throws UsageError when none is named */

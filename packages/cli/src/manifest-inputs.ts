@@ -86,6 +86,6 @@ async function* bytesOf(path: string, highWaterMark: number): AsyncGenerator<Uin
 }
 
 function unreadable(path: string, error: unknown): ManifestInputError {
-  const { message } = error as Error;
-  return new ManifestInputError(`cannot read ${path}: ${message}; check the file`, { cause: error });
+  // The sentence of a failure says the cause, too.
+  return new ManifestInputError(`cannot read ${path}, check the file`, { cause: error });
 }

@@ -1,5 +1,5 @@
 /** The crossing as the page shows it. Pure. */
-import { type CrossingStatus, waitWords } from "@longshore/migration";
+import { type CrossingStatus, doneCountOf, waitWords } from "@longshore/migration";
 import type { CrossingState } from "./state.ts";
 
 const interruptions = {
@@ -12,13 +12,13 @@ const interruptions = {
 
 /** The crossing in words. */
 export function crossingStateOf(status: CrossingStatus): CrossingState {
-  const { state, direction, plugin, nodesDone, by, step, waiting, interruption, finishedAt } = status;
+  const { state, direction, plugin, by, step, waiting, interruption, finishedAt } = status;
   const name = step?.nodeName === undefined ? step?.name : `${step.nodeName}: ${step.name}`;
   return {
     state,
     direction,
     plugin,
-    nodesDone: nodesDone.length,
+    nodesDone: doneCountOf(status),
     by: by === undefined ? "" : `${by.user}@${by.host}, process ${by.pid}`,
     ...(step === undefined ? {} : { step: { name: name ?? "", since: step.since } }),
     ...(waiting === undefined ? {} : { waiting: { for: waitWords(waiting), since: waiting.since } }),

@@ -86,8 +86,9 @@ export {
 } from "./crossing/crossing-subject.ts";
 export { type Finding, findingWords } from "./crossing/finding.ts";
 export { inspectUnfinishedRun, type Served, type UnfinishedRun } from "./crossing/inspect-unfinished-run.ts";
-export { configMapJournal } from "./crossing/journal-store.ts";
+export { configMapJournal, nodesDoneOf } from "./crossing/journal-store.ts";
 export { csiNodeLacks, migratedPluginsOf, volumesLeft } from "./crossing/node-state.ts";
+export { doneCountOf } from "./crossing/nodes-done.ts";
 export { orderOfCrossings } from "./crossing/order-of-crossings.ts";
 export { type CrossingPlan, PlanError, planSchema, readPlan } from "./crossing/plan-document.ts";
 export { staleParts } from "./crossing/plan-drift.ts";

@@ -1,6 +1,6 @@
 /** An assessment under exactly the role that it prints, on the embedded API server with RBAC. */
 import { type ApiServer, createApiServer, memoryStore } from "@longshore/apiserver";
-import { type KubeObject, type Resource, resources } from "@longshore/kube";
+import { KubeApiError, type KubeClient, type KubeObject, type Resource, resources } from "@longshore/kube";
 import { assess, assessmentRole, collectCluster } from "@longshore/migration";
 import { noMeter, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
 import { migrationGates } from "@longshore/translation";
@@ -68,6 +68,23 @@ describe("the rights of an assessment", () => {
     const assessment = assess(await assessedWith(undefined));
     expect(assessment.verdict).toBe("CANNOT DETERMINE");
     expect(assessment.findings.map(({ code }) => code)).toContain("LS1001");
+  });
+});
+
+test("an account that the server does not know is no gap of a report, but its end", async () => {
+  const unknown = () =>
+    Promise.reject(
+      new KubeApiError({
+        kind: "Status",
+        apiVersion: "v1",
+        status: "Failure",
+        code: 401,
+        message: "Unauthorized",
+      }),
+    );
+  const kube = { list: unknown } as unknown as KubeClient;
+  await expect(collectCluster({ clock: new VirtualClock(), kube }, { signal })).rejects.toMatchObject({
+    code: 401,
   });
 });
 

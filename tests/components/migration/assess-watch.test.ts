@@ -2,7 +2,7 @@
 import { type ApiServer, createApiServer, memoryStore } from "@longshore/apiserver";
 import { type KubeObject, type Resource, resources } from "@longshore/kube";
 import { type Assessment, assessmentRole, type Changes, watchCluster } from "@longshore/migration";
-import { noMeter, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
+import { type Clock, noMeter, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
 import { describe, expect, test } from "vitest";
 
 const signal = new AbortController().signal;
@@ -26,7 +26,7 @@ const attachment = (name: string) =>
     spec: { attacher: "x.csi.example", nodeName: "gone", source: { persistentVolumeName: "gone" } },
   }) as KubeObject;
 
-async function followed(role: KubeObject) {
+async function followed(role: KubeObject, judgementMs = 0) {
   const clock = new VirtualClock(new Date("2026-01-01T00:00:00Z"));
   const runtime = { clock, random: new SeededRandom(7), logger: silentLogger, meter: noMeter };
   const server: ApiServer = createApiServer(runtime, { store: memoryStore() });
@@ -42,8 +42,16 @@ async function followed(role: KubeObject) {
   const kube = server.client({ name: "auditor", groups: ["system:authenticated"] });
   const seen: { readonly assessment: Assessment; readonly changes: Changes | undefined }[] = [];
   const stop = new AbortController();
+  // Of this clock each reading is later than the one before, as if work had taken that long.
+  let worked = 0;
+  const slow: Clock = Object.assign(Object.create(clock) as Clock, {
+    now: () => clock.now(),
+    sleep: clock.sleep.bind(clock),
+    timer: clock.timer.bind(clock),
+    monotonicMs: () => clock.monotonicMs() + judgementMs * worked++,
+  });
   const ended = watchCluster(
-    { ...runtime, kube },
+    { ...runtime, clock: slow, kube },
     { onAssessment: (assessment, changes) => seen.push({ assessment, changes }) },
     stop.signal,
   ).catch((error: unknown) => error);
@@ -74,6 +82,21 @@ describe("an assessment that follows a cluster", () => {
     expect(seen.length).toBeLessThanOrEqual(4);
     const gone = seen.slice(2).flatMap(({ changes }) => changes?.gone.map(({ code }) => code) ?? []);
     expect(gone.sort()).toEqual(added.sort());
+    stop.abort(new Error("enough"));
+    expect(await ended).toMatchObject({ message: "enough" });
+  });
+
+  test("judges a large cluster so seldom that it takes a tenth of the time", async () => {
+    const { clock, admin, seen, stop, ended } = await followed(assessmentRole({ watch: true }), 6000);
+    const judged = async (index: number, afterMs: number) => {
+      await admin.create(resources.volumeAttachments, attachment(`va-${index}`), { signal });
+      await clock.advance(afterMs);
+      return seen.length;
+    };
+    expect(await judged(1, 50_000)).toBe(1);
+    expect(await judged(2, 15_000)).toBe(2);
+    expect(await judged(3, 40_000)).toBe(2);
+    expect(await judged(4, 30_000)).toBe(3);
     stop.abort(new Error("enough"));
     expect(await ended).toMatchObject({ message: "enough" });
   });

@@ -5,6 +5,7 @@ import {
   type CrossingOptions,
   type CrossingPlan,
   type CrossingResult,
+  configMapJournal,
   crossingSubject,
   planCrossing,
   runCrossing,
@@ -36,12 +37,9 @@ function run(
   { machine = "m1", subject = ebs, ...rest }: Run = {},
 ): Promise<CrossingResult> {
   const env = { ...world.env, kube: faulty(world), platform: world.platform, host: world.host(machine) };
-  return underCrossingLease(env, { identity: machine }, signal, (kube, within) =>
-    runCrossing(
-      { ...env, kube },
-      { subject, direction, journalFile: "/crossing.json", clusterJournal: true, ...rest },
-      within,
-    ),
+  const options = { subject, direction, journalFile: "/crossing.json", clusterJournal: true, ...rest };
+  return underCrossingLease(env, { identity: machine }, signal, (kube, within, { isLater }) =>
+    runCrossing({ ...env, kube }, { ...options, isLaterTerm: isLater }, within),
   );
 }
 
@@ -111,6 +109,35 @@ test("an API server that is unreachable for a minute is waited for, under a Leas
   expect(world.broken).toEqual([]);
 });
 
+test("one that comes back, and goes away again before the run has begun again, is waited for, too (migration-controllers.md C1)", async () => {
+  const world = await fiveNodes();
+  const waits: string[] = [];
+  let starts = 0;
+  const crossing = run(world, "migrate", {
+    subject: cinder,
+    onEvent: (event) => {
+      if (event.kind === "stepStarted" && event.step === "preflight" && starts++ === 1) {
+        world.away = true;
+        // Shorter than the Lease lasts: the term is not lost again.
+        world.clock.timer(4000, () => {
+          world.away = false;
+        });
+      }
+      if (event.kind !== "waiting" || event.step !== "preflight") return;
+      waits.push(...event.wait.subjects.map(({ kind }) => kind));
+    },
+  });
+  await world.clock.advance(6000);
+  world.away = true;
+  await world.clock.advance(60_000);
+  world.away = false;
+  expect(await world.clock.run(crossing)).toMatchObject({ resumed: true, nodesLeft: [] });
+  expect(waits).toContain("API server");
+  await world.clock.advance(5000);
+  expect(pathsOf(world, "cinder")).toEqual(Array(5).fill("csi"));
+  expect(world.broken).toEqual([]);
+});
+
 test("a node that dies in mid-crossing is waited for, and let go once it is deleted (migration-controllers.md C1)", async () => {
   const world = await fiveNodes();
   const died = run(world, "migrate", {
@@ -148,6 +175,22 @@ test("a run pauses between batches, and another machine goes on (migration-contr
     "n4: flip",
   ]);
   // On the first machine's disk the journal is older than in the cluster.
+  expect(await world.clock.run(run(world, "migrate"))).toMatchObject({ nodesLeft: [] });
+  expect(world.broken).toEqual([]);
+});
+
+test("a run whose journal only counts the nodes before learns them from the nodes (migration-controllers.md C1)", async () => {
+  const world = await fiveNodes();
+  await world.clock.run(run(world, "migrate", { pauseAfter: 2 }));
+  const journals = configMapJournal(world.kube, ebs);
+  const journal = await journals.read(signal);
+  if (journal === undefined) throw new Error("there is no journal");
+  // As that of a crossing of many nodes.
+  const { writes = 0 } = journal;
+  await journals.write({ ...journal, nodesDone: ["n2"], nodesDoneEarlier: 1, writes: writes + 1 }, signal);
+  const next = await world.clock.run(run(world, "migrate", { machine: "m2", onlyNodes: ["n4"] }));
+  expect(next).toMatchObject({ resumed: true, nodesLeft: ["n3", "n5"] });
+  expect((await journals.read(signal))?.nodesDone).toEqual(["n1", "n2", "n4"]);
   expect(await world.clock.run(run(world, "migrate"))).toMatchObject({ nodesLeft: [] });
   expect(world.broken).toEqual([]);
 });

@@ -1,12 +1,14 @@
-/** A crossing on OpenShift's platform, with the FeatureGate operator; the test plays OpenShift's own operators. docs/behaviour/migration-controllers.md B2, B3. */
+/** A crossing on OpenShift's platform with the rights that are printed for it, and the FeatureGate operator; the test plays OpenShift's own operators. docs/behaviour/migration-controllers.md B2, B3. */
 import { fileURLToPath } from "node:url";
 import { createApiServer, memoryStore, readDefinitions } from "@longshore/apiserver";
 import { type KubeClient, type KubeObject, type Resource, resources, updateWithRetry } from "@longshore/kube";
 import {
   type CrossingDirection,
   type CrossingEvent,
+  crossingRoles,
   crossingSubject,
   runCrossing,
+  underCrossingLease,
 } from "@longshore/migration";
 import {
   createOpenShiftPlatform,
@@ -39,9 +41,12 @@ afterEach(async () => {
   for (const operator of operators.splice(0)) await env.clock.run(operator.stop());
 });
 
-async function aCluster(): Promise<KubeClient> {
+/** A cluster, seen by its administrator and by the user who carries it, and has the rights that are printed. */
+async function aCluster(): Promise<{ readonly kube: KubeClient; readonly carrier: KubeClient }> {
   const definitions = await readDefinitions([fileURLToPath(openshiftCrdsUrl)]);
-  const kube = createApiServer(env, { store: memoryStore(), definitions }).client();
+  const server = createApiServer(env, { store: memoryStore(), definitions });
+  const kube = server.client();
+  await grant(kube, crossingRoles("openshift"));
   for (const { resource } of operandKinds) {
     await kube.create(resource, { metadata: { name: "cluster" }, spec: { observedConfig: {} } }, { signal });
   }
@@ -63,7 +68,25 @@ async function aCluster(): Promise<KubeClient> {
     ),
   );
   void rollOut(kube).catch(() => {});
-  return kube;
+  return { kube, carrier: server.client({ name: "carrier", groups: ["system:authenticated"] }) };
+}
+
+/** Binds a ClusterRole and a Role to the user. */
+async function grant(kube: KubeClient, roles: readonly KubeObject[]): Promise<void> {
+  const group = "rbac.authorization.k8s.io";
+  for (const role of roles) {
+    const { name = "", namespace } = role.metadata ?? {};
+    const kind = role.kind ?? "";
+    const of = (suffix: string): Resource<KubeObject> => ({
+      ...{ group, versions: ["v1"], kind: `${kind}${suffix}`, plural: `${kind}${suffix}s`.toLowerCase() },
+      namespaced: namespace !== undefined,
+    });
+    await kube.create(of(""), role, { signal });
+    const metadata = namespace === undefined ? { name } : { name, namespace };
+    const roleRef = { apiGroup: group, kind, name };
+    const subjects = [{ apiGroup: group, kind: "User", name: "carrier" }];
+    await kube.create(of("Binding"), { metadata, roleRef, subjects } as KubeObject, { signal });
+  }
 }
 
 /** The control plane follows at once, the nodes one after the other. */
@@ -102,22 +125,28 @@ async function rollOut(kube: KubeClient): Promise<void> {
 }
 
 test("the FeatureGate carries the plugin there and back, and the nodes are left to the platform (migration-controllers.md B2)", async () => {
-  const kube = await aCluster();
-  const platform = createOpenShiftPlatform({ clock: env.clock, kube });
+  const { kube, carrier } = await aCluster();
   const host = new SimulatedHost({ name: "operator" });
   const events: CrossingEvent[] = [];
   const cross = (direction: CrossingDirection) =>
     env.clock.run(
-      runCrossing(
-        { ...env, kube, platform, host },
-        {
-          subject,
-          direction,
-          journalFile: "/j.json",
-          clusterJournal: true,
-          onEvent: (event) => events.push(event),
-        },
-        signal,
+      underCrossingLease({ ...env, kube: carrier }, { identity: "carrier" }, signal, (fenced, within) =>
+        runCrossing(
+          {
+            ...env,
+            kube: fenced,
+            platform: createOpenShiftPlatform({ clock: env.clock, kube: carrier }),
+            host,
+          },
+          {
+            subject,
+            direction,
+            journalFile: "/j.json",
+            clusterJournal: true,
+            onEvent: (event) => events.push(event),
+          },
+          within,
+        ),
       ),
     );
   const there = await cross("migrate");

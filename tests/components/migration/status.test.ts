@@ -1,7 +1,17 @@
 /** `longshore status` under exactly the rights that it names, on the embedded API server with RBAC. */
 import { createApiServer, memoryStore } from "@longshore/apiserver";
-import { type KubeObject, type Resource, resources } from "@longshore/kube";
-import { assessmentRole, clusterStatusOf, collectCluster, readVolumeStory } from "@longshore/migration";
+import { type KubeObject, type Resource, resources, updateWithRetry } from "@longshore/kube";
+import {
+  assessmentRole,
+  type CrossingJournal,
+  type CrossingsRead,
+  clusterStatusOf,
+  collectCluster,
+  configMapJournal,
+  crossingSubject,
+  readCrossings,
+  readVolumeStory,
+} from "@longshore/migration";
 import { noMeter, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
 import { expect, test } from "vitest";
 
@@ -87,5 +97,56 @@ test("a volume that is not there is named, with the remedy", async () => {
   const { kube, inventory } = await cluster();
   await expect(readVolumeStory(kube, inventory, "b", signal)).rejects.toThrow(
     "there is no PersistentVolume b that can be read; `longshore status` lists all",
+  );
+});
+
+test("journals in the cluster are read under the right to read ConfigMaps, and what may not be read is said", async () => {
+  const clock = new VirtualClock();
+  const runtime = { clock, random: new SeededRandom(7), logger: silentLogger, meter: noMeter };
+  const server = createApiServer(runtime, { store: memoryStore() });
+  const admin = server.client();
+  const at = (ms: number) => new Date(clock.now().getTime() - ms).toISOString();
+  const journal = (plugin: string, run: CrossingJournal["run"]): CrossingJournal => ({
+    version: 1,
+    platform: "manual",
+    plugin,
+    direction: "rollback",
+    startedAt: at(200_000),
+    nodesDone: ["n1"],
+    ...(run === undefined ? {} : { run }),
+  });
+  const write = (name: string, value: CrossingJournal) =>
+    configMapJournal(admin, crossingSubject(name)).write(value, signal);
+  const by = { user: "anna", host: "m1", pid: 7, processStartedAt: "x" };
+  await write(
+    "aws-ebs",
+    journal("kubernetes.io/aws-ebs", { by, startedAt: at(200_000), aliveAt: at(30_000) }),
+  );
+  await write("cinder", journal("kubernetes.io/cinder", { by, startedAt: at(200_000), aliveAt: at(91_000) }));
+  const paused = { at: at(1000), how: "paused" } as const;
+  await write(
+    "gce-pd",
+    journal("kubernetes.io/gce-pd", { startedAt: at(2000), aliveAt: at(1000), ended: paused }),
+  );
+  await write("rbd", { ...journal("kubernetes.io/rbd", undefined), finishedAt: at(5000) });
+  const states = ({ crossings }: CrossingsRead) =>
+    crossings.map(({ plugin, state, interruption }) => [plugin, state, interruption?.how]);
+  const expected = [
+    ["kubernetes.io/aws-ebs", "running", undefined],
+    // Whether a process of another machine lives cannot be asked: this one has not written for too long.
+    ["kubernetes.io/cinder", "interrupted", "gone"],
+    ["kubernetes.io/gce-pd", "interrupted", "paused"],
+    ["kubernetes.io/rbd", "finished", undefined],
+  ];
+  expect(states(await readCrossings({ clock, kube: admin }, signal)).sort()).toEqual(expected);
+  const kube = server.client({ name: "reader", groups: ["system:authenticated"] });
+  const refused = await readCrossings({ clock, kube }, signal);
+  expect(refused.crossings).toEqual([]);
+  expect(refused.gap).toContain('the journals of crossings: configmaps "longshore-crossing-');
+  const broken = { "journal.json": "{" };
+  const ref = { namespace: "kube-system", name: "longshore-crossing-rbd" };
+  await updateWithRetry(admin, resources.configMaps, ref, (map) => ({ ...map, data: broken }), { signal });
+  await expect(readCrossings({ clock, kube: admin }, signal)).rejects.toThrow(
+    "the journal ConfigMap kube-system/longshore-crossing-rbd is damaged: remove it",
   );
 });

@@ -1,5 +1,5 @@
 /** A crossing as rows of `longshore cluster status`. */
-import { type CrossingStatus, waitWords } from "@longshore/migration";
+import { type CrossingStatus, doneCountOf, waitWords } from "@longshore/migration";
 
 const interruptions = {
   timedOut: "a step took too long",
@@ -11,8 +11,11 @@ const interruptions = {
 
 /** The rows; a crossing that has come to its end has one. */
 export function crossingRows(status: CrossingStatus, nodes: number): string[][] {
-  const { state, direction, plugin, nodesDone, by, step, waiting, interruption } = status;
-  const head = ["CROSSING", `${direction} ${plugin}: ${state}, ${nodesDone.length} of ${nodes} nodes done`];
+  const { state, direction, plugin, by, step, waiting, interruption } = status;
+  const head = [
+    "CROSSING",
+    `${direction} ${plugin}: ${state}, ${doneCountOf(status)} of ${nodes} nodes done`,
+  ];
   if (state === "finished") return [[head[0] ?? "", `${direction} ${plugin}: finished ${status.finishedAt}`]];
   const where = step?.nodeName === undefined ? step?.name : `${step.nodeName}: ${step.name}`;
   return [

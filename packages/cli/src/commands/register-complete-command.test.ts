@@ -45,6 +45,11 @@ test("the names of the cluster that the line is about, and none that a shell wou
   await server.stop();
 });
 
+test("the codes of findings, without a cluster", async () => {
+  await complete("codes", "--", "explain");
+  expect(said.split("\n")).toContain("LS1103");
+});
+
 test("a cluster that does not answer is silence, soon", async () => {
   const silent = createServer(() => {});
   await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
@@ -77,4 +82,7 @@ test("which kubeconfig", () => {
   expect(kubeconfigPath(["driver", "install", "--kubeconfig", "/a"])).toBe("/a");
   expect(kubeconfigPath(["cluster", "node", "kill", "--dir=/d"])).toBe("/d/kubeconfig");
   expect(kubeconfigPath(["cluster", "node", "kill"])).toBeUndefined();
+  // A crossing is one of the local cluster, unless its flags say otherwise.
+  expect(kubeconfigPath(["migrate", "--only-node"])).toBeUndefined();
+  expect(kubeconfigPath(["rollback", "--platform", "manual", "--only-node"])).toBe("/k");
 });

@@ -1,5 +1,5 @@
 /**
- * `longshore complete nodes|namespaces`: what the completion scripts ask for while a line is typed. It is not in the help. A cluster that cannot be
+ * `longshore complete WHAT`: what the completion scripts ask for while a line is typed. It is not in the help. A cluster that cannot be
  * asked soon is silence, never an error: the shell is in the middle of a line.
  */
 import { existsSync } from "node:fs";
@@ -8,8 +8,8 @@ import { join, resolve } from "node:path";
 import type { KubeObject, Resource } from "@longshore/kube";
 import { Argument, type Command } from "commander";
 
-/** The kinds of names that a running cluster knows. */
-export const clusterNames = ["nodes", "namespaces"] as const;
+/** The kinds of names that a running cluster knows, and the codes of findings. */
+export const clusterNames = ["nodes", "namespaces", "persistentVolumes", "codes"] as const;
 /** One of them. */
 export type ClusterNames = (typeof clusterNames)[number];
 
@@ -32,6 +32,10 @@ export function registerCompleteCommand(program: Command): void {
 }
 
 async function namesOf(what: ClusterNames, line: readonly string[]): Promise<readonly string[]> {
+  if (what === "codes") {
+    const { findingCodes } = await import("@longshore/migration");
+    return findingCodes.map(({ code }) => code);
+  }
   const path = kubeconfigPath(line);
   if (path === undefined) return [];
   const { createHttpClient, loadKubeconfig, resources } = await import("@longshore/kube");
@@ -70,9 +74,17 @@ export function kubeconfigPath(line: readonly string[]): string | undefined {
   const state = process.env.XDG_STATE_HOME ?? join(homedir(), ".local", "state");
   const own = ofDir(join(state, "longshore", "cluster"));
   const { KUBECONFIG: given = "" } = process.env;
-  // The verbs of `cluster` are about the local one, whatever kubectl is about.
-  if (line[0] === "cluster" || given === "") return existsSync(own) ? own : undefined;
+  // Verbs that are about the local cluster, whatever kubectl is about.
+  if (isLocal(line) || given === "") return existsSync(own) ? own : undefined;
   return resolve(given);
+}
+
+/** A crossing is one of the local cluster unless its flags say otherwise. */
+function isLocal(line: readonly string[]): boolean {
+  const [verb = ""] = line;
+  if (verb === "cluster") return true;
+  const isElsewhere = ["--platform", "--context"].some((flag) => flagValue(line, flag) !== undefined);
+  return ["migrate", "rollback"].includes(verb) && !isElsewhere;
 }
 
 function flagValue(line: readonly string[], flag: string): string | undefined {

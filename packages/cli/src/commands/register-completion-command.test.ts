@@ -56,6 +56,17 @@ test.skipIf(!existsSync("/bin/bash")).each([
     ["longshore", "cluster", "node", "restart", "--dir", "/c", ""],
     "asked:nodes_--_cluster_node_restart_--dir_/c",
   ],
+  ["codes of findings", ["longshore", "explain", ""], "asked:codes_--_explain"],
+  [
+    "nodes as the value of an option",
+    ["longshore", "migrate", "--only-node", ""],
+    "asked:nodes_--_migrate_--only-node",
+  ],
+  [
+    "volumes as the value of an option",
+    ["longshore", "status", "--volume", ""],
+    "asked:persistentVolumes_--_status_--volume",
+  ],
   [
     "namespaces as the value of an option",
     ["longshore", "driver", "deploy", "--kubeconfig", "/k", "--namespace", ""],

@@ -73,8 +73,13 @@ export function shownBelow(command: Command): readonly Command[] {
 
 /** What is called so in help names something that the cluster can be asked for. */
 function namesFor(placeholder: string | undefined): ClusterNames | undefined {
-  if (placeholder === "node") return "nodes";
-  return placeholder === "namespace" ? "namespaces" : undefined;
+  const named: Readonly<Record<string, ClusterNames>> = {
+    node: "nodes",
+    namespace: "namespaces",
+    pv: "persistentVolumes",
+    code: "codes",
+  };
+  return placeholder === undefined ? undefined : named[placeholder];
 }
 
 /** The words of the cluster, asked for as the line is typed. */

@@ -35,6 +35,11 @@ async function plan(...flags: readonly string[]) {
 it.each<readonly [string, readonly string[], string]>([
   ["no plugin", [], "--plugin: which plugin?"],
   ["an unknown plugin", ["--plugin", "nfs"], '"nfs" is not a plugin'],
+  [
+    "a way back on Gardener",
+    ["--plugin", "aws-ebs", "--platform", "gardener", "--direction", "rollback"],
+    "Gardener has no way back",
+  ],
   ["no cluster", ["--plugin", "aws-ebs"], "--kubeconfig: which cluster?"],
   ["an unknown way", ["--plugin", "aws-ebs", "--direction", "up"], "up"],
 ])("refuses %s as wrong usage", async (_what, flags, words) => {

@@ -7,6 +7,7 @@ import { repeated, wholeNumber } from "../flags.ts";
 import { readPlanFile, writePlanFile } from "./plan-file.ts";
 import { planText } from "./plan-report.ts";
 import { type PlatformName, platformNames } from "./platform-names.ts";
+import { onePluginOption } from "./plugin-flag.ts";
 
 interface PlanFlags extends ClusterFlags {
   readonly plugin?: readonly string[];
@@ -24,7 +25,11 @@ export function registerPlanCommand(program: Command): void {
   program
     .command("plan")
     .description("what a crossing of a plugin would do in any cluster, step by step; changes nothing")
-    .option("--plugin <name>", "the in-tree plugin, e.g. aws-ebs; may be repeated", repeated)
+    .addOption(
+      onePluginOption("the in-tree plugin, e.g. aws-ebs; may be repeated").argParser<readonly string[]>(
+        repeated,
+      ),
+    )
     .addOption(
       new Option("--direction <way>", "of the crossing").choices(["migrate", "rollback"]).default("migrate"),
     )
@@ -47,6 +52,7 @@ export function registerPlanCommand(program: Command): void {
     .addHelpText(
       "after",
       "\nHere -o names a file, as the plan is made to be kept: `longshore migrate FILE` runs it.\n" +
+        "--check prints nothing where nothing is stale; that nodes have crossed since, by a run of the plan, is not.\n" +
         "Exit codes: 0 done, and nothing is stale; 1 failed, something is stale, or the plan is of another cluster; 2 wrong usage.",
     )
     .action(async (flags: PlanFlags) => {
@@ -66,6 +72,9 @@ async function run(flags: PlanFlags, signal: AbortSignal): Promise<number> {
     return checked(flags, await readPlanFile("--check", check), signal);
   }
   if (plugins.length === 0) throw new UsageError("--plugin: which plugin? Name one, e.g. aws-ebs");
+  if (flags.platform === "gardener" && flags.direction === "rollback") {
+    throw new UsageError("--direction: Gardener has no way back: see docs/guides/migrate.md");
+  }
   const { maxUnavailable } = flags;
   const wanted = {
     direction: flags.direction,
@@ -110,7 +119,7 @@ async function checked(
   plans: readonly CrossingPlan[],
   signal: AbortSignal,
 ): Promise<number> {
-  const { staleParts } = await import("@longshore/migration");
+  const { crossingSubject, nodesDoneOf, staleParts } = await import("@longshore/migration");
   const { foreignText } = await import("@longshore/runtime");
   const force = flags.force === true;
   const now = await made(
@@ -118,8 +127,11 @@ async function checked(
     plans.map((plan) => ({ ...plan, force, rollsNodes: plan.nodesRolledBy === "platform" })),
     signal,
   );
+  const done = await withCluster(flags, "or run it in a pod", ({ kube }) =>
+    Promise.all(plans.map((plan) => nodesDoneOf(kube, crossingSubject(plan.plugin), plan, signal))),
+  );
   const stale = plans.flatMap((plan, at) => {
-    const parts = staleParts(plan, now[at] as CrossingPlan);
+    const parts = staleParts(plan, now[at] as CrossingPlan, done[at]);
     return plans.length === 1 ? parts : parts.map((part) => `${plan.plugin}: ${part}`);
   });
   for (const part of stale) process.stdout.write(`${foreignText(part)}\n`);

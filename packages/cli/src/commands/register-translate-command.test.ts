@@ -96,7 +96,7 @@ describe("longshore translate", () => {
   test("2: a file that is not there, in one sentence", async () => {
     const { code, stderr } = await translate(["-f", "/nowhere/in.yaml"]);
     expect(code).toBe(2);
-    expect(stderr).toMatch(/^error: cannot read \/nowhere\/in\.yaml: .*\n$/);
+    expect(stderr).toMatch(/^error: cannot read \/nowhere\/in\.yaml, check the file: ENOENT.*\n$/);
   });
 
   test("reads every file and directory that is named, in that order", async () => {

@@ -10,6 +10,7 @@ import {
   type ManifestWriter,
   type OutputFormat,
 } from "@longshore/migration";
+import { errorChain } from "@longshore/runtime/basics";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { type FlagsOf, inFlags } from "../field-flags.ts";
 import { manifestInputs } from "../manifest-inputs.ts";
@@ -121,7 +122,7 @@ async function translate(flags: TranslateFlags, streams: TranslateStreams): Prom
     if (code === "EPIPE") return 0;
     const text =
       error instanceof ManifestInputError
-        ? message
+        ? errorChain(error)
         : `cannot translate: ${message}; check the file and where the output goes`;
     streams.stderr.write(`error: ${text}\n`);
     return 2;

@@ -35,7 +35,7 @@ const secretsKind: ListedKind = { resource: resources.secrets, essential: false 
 
 /**
  * Reads the cluster. What may not be read, or could not be, is a gap of the inventory.
- * @throws what the client throws when the server cannot be reached
+ * @throws what the client throws when the server cannot be reached, or does not know the account
  */
 export async function collectCluster(
   env: { readonly clock: Pick<Clock, "now">; readonly kube: KubeClient },
@@ -70,7 +70,8 @@ async function read(
     options.onProgress?.(`${count} ${kind.resource.plural}`);
     return true;
   } catch (error) {
-    if (!(error instanceof KubeApiError)) throw error;
+    // An account that the server does not know reads nothing: that is no gap.
+    if (!(error instanceof KubeApiError) || error.code === 401) throw error;
     // The server does not serve the kind, so there is none.
     if (error.code === 404 && kind.isNamed !== true) return true;
     const { group, plural } = kind.resource;

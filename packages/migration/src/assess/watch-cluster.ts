@@ -1,8 +1,9 @@
 /**
  * Follows a cluster and judges it again when something has changed that a rule looks at: at most once in `everyMs`, however
- * many changes there were, and at least once in `atLeastEveryMs`, since some findings come with time.
+ * many changes there were, and at least once in `atLeastEveryMs`, since some findings come with time. A judgement looks at the whole
+ * cluster, so the pause after it is also a multiple of the time that it took: judging takes a bounded share of one core.
  *
- *     informers ──change──▶ dirty ──everyMs──▶ inventory of the caches ──▶ assess ──▶ onAssessment(assessment, changes)
+ *     informers ──change──▶ dirty ──pause──▶ inventory of the caches ──▶ assess ──▶ onAssessment(assessment, changes)
  */
 import { isDeepStrictEqual } from "node:util";
 import {
@@ -14,7 +15,7 @@ import {
   type Stored,
   startInformer,
 } from "@longshore/kube";
-import { foreignText } from "@longshore/runtime";
+import { foreignText, withAnyOf } from "@longshore/runtime";
 import { type Assessment, type AssessOptions, assess } from "./assess.ts";
 import { type Changes, changesBetween } from "./assessment-diff.ts";
 import { found, type RuleFinding } from "./assessment-finding.ts";
@@ -26,13 +27,16 @@ import type { TemplatePath } from "./template-paths.ts";
 export interface WatchClusterOptions extends AssessOptions {
   /** Custom resources with templates of pods. */
   readonly templates?: readonly TemplatePath[];
-  /** Time between two judgements at least, in milliseconds; default 5000. */
+  /** Time between two judgements at least, in milliseconds; default 5000. It is longer where a judgement takes a tenth of it. */
   readonly everyMs?: number;
   /** Time between two judgements at most, in milliseconds; default 60,000. */
   readonly atLeastEveryMs?: number;
   /** Is called with the first assessment and with each that has changed; `changes` is undefined for the first. */
   onAssessment(assessment: Assessment, changes: Changes | undefined): void;
 }
+
+/** Judging takes at most this share of the time. */
+const judgeShare = 0.1;
 
 interface Followed {
   readonly kind: InventoryKind;
@@ -62,24 +66,21 @@ export async function watchCluster(
     let before: Assessment | undefined;
     for (;;) {
       dirty = false;
+      const startMs = env.clock.monotonicMs();
       const assessment = judged(env, options, followed, { gaps, unread });
       const changes = before === undefined ? undefined : changesBetween(before, assessment);
       const isSame =
         changes?.added.length === 0 && changes.gone.length === 0 && sameVerdicts(before, assessment);
       if (!isSame) options.onAssessment(assessment, changes);
       before = assessment;
-      await env.clock.sleep(everyMs, signal);
+      const pauseMs = Math.max(everyMs, (env.clock.monotonicMs() - startMs) / judgeShare);
+      await env.clock.sleep(pauseMs, signal);
       if (dirty) continue;
-      await new Promise<void>((resolve, reject) => {
-        const late = env.clock.timer(Math.max(0, atLeastEveryMs - everyMs), resolve);
-        const abort = () => reject(signal.reason);
-        signal.addEventListener("abort", abort, { once: true });
-        wake = () => {
-          late.cancel();
-          signal.removeEventListener("abort", abort);
-          resolve();
-        };
-      });
+      const changed = new AbortController();
+      wake = () => changed.abort();
+      await withAnyOf([signal, changed.signal], (either) =>
+        env.clock.sleep(Math.max(0, atLeastEveryMs - pauseMs), either),
+      ).catch(() => signal.throwIfAborted());
     }
   } finally {
     await scope.stop();

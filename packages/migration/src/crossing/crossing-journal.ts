@@ -4,7 +4,7 @@
  */
 import type { Host } from "@longshore/runtime";
 import type { CrossingDirection } from "./crossing-subject.ts";
-import type { WaitSubject } from "./wait.ts";
+import type { Wait } from "./wait.ts";
 
 /** Whose process carries the cluster. */
 export interface Runner {
@@ -24,7 +24,7 @@ export interface RunRecord {
   readonly step?: { readonly name: string; readonly nodeName?: string; readonly since: string };
   /** The step that has come to its end last. */
   readonly stepDone?: { readonly name: string; readonly nodeName?: string; readonly at: string };
-  readonly waiting?: { readonly since: string; readonly subjects: readonly WaitSubject[] };
+  readonly waiting?: Wait & { readonly since: string };
   /** How it ended, unless it came to its end or was killed. */
   readonly ended?: { readonly at: string; readonly how: "timedOut" | "interrupted" | "failed" | "paused" };
 }
@@ -39,8 +39,10 @@ export interface CrossingJournal {
   /** RFC 3339. */
   readonly startedAt: string;
   readonly finishedAt?: string;
-  /** Nodes that have crossed, in order. */
+  /** Nodes that have crossed, in order; of many the newest. */
   readonly nodesDone: readonly string[];
+  /** How many nodes had crossed before those that are named. */
+  readonly nodesDoneEarlier?: number;
   /** `madeAt` of the plan that the crossing follows. */
   readonly plan?: string;
   readonly run?: RunRecord;
@@ -74,7 +76,8 @@ export function parseJournal(text: string, place: string): CrossingJournal {
   }
   if (journal?.version !== 1)
     throw new JournalError(`the journal ${place} is of a newer version of Longshore`);
-  if (typeof journal.plugin !== "string" || !Array.isArray(journal.nodesDone)) {
+  const { plugin, nodesDone, nodesDoneEarlier = 0 } = journal;
+  if (typeof plugin !== "string" || !Array.isArray(nodesDone) || !Number.isInteger(nodesDoneEarlier)) {
     throw new JournalError(`the journal ${place} is damaged: remove it; the cluster's own state decides`);
   }
   return journal as CrossingJournal;

@@ -32,6 +32,12 @@ export interface LeaseOptions {
   readonly onWaiting?: (wait: Wait) => void;
 }
 
+/** Under which of its terms the work runs. */
+export interface LeaseTerm {
+  /** The work had begun before, and lost the Lease: what it needs is known to be there, so that it waits for an API server that is unreachable. */
+  readonly isLater: boolean;
+}
+
 const object = `Lease ${crossingNamespace}/${crossingLeaseName}`;
 const leaseRef = { namespace: crossingNamespace, name: crossingLeaseName };
 const pollMs = 1000;
@@ -46,13 +52,14 @@ export async function underCrossingLease<T>(
   env: KubeEnv,
   { identity, onWaiting = () => {} }: LeaseOptions,
   signal: AbortSignal,
-  work: (kube: KubeClient, signal: AbortSignal) => Promise<T>,
+  work: (kube: KubeClient, signal: AbortSignal, term: LeaseTerm) => Promise<T>,
 ): Promise<T> {
   // At once: a server that does not answer, or refuses this account, is an error of the start.
   await env.kube.get(resources.leases, leaseRef, { signal });
   const ended = new AbortController();
   const within = AbortSignal.any([signal, ended.signal]);
   let isHeld = false;
+  let isLater = false;
   let succeed: (result: T) => void = () => {};
   let fail: (error: unknown) => void = () => {};
   const outcome = new Promise<T>((resolve, reject) => {
@@ -66,12 +73,13 @@ export async function underCrossingLease<T>(
       if (ended.signal.aborted) return;
       isHeld = true;
       try {
-        succeed(await work(kube, AbortSignal.any([signal, term])));
+        succeed(await work(kube, AbortSignal.any([signal, term]), { isLater }));
       } catch (error) {
         // A lost term is followed by another one, in which the work goes on.
         if (signal.aborted || !term.aborted) fail(error);
       } finally {
         isHeld = false;
+        isLater = true;
       }
     },
   });

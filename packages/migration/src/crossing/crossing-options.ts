@@ -34,6 +34,8 @@ export interface CrossingOptions {
   readonly pauseAfter?: number;
   /** Evicts pods that no controller brings back. */
   readonly force?: boolean;
+  /** The run goes on after it has lost its Lease: it waits for an API server that is unreachable also at its start. Default false. */
+  readonly isLaterTerm?: boolean;
   readonly onEvent?: CrossingListener;
   /** A step that takes longer than this fails, in milliseconds; default {@link defaultStepTimeoutMs}. */
   readonly stepTimeoutMs?: number;

@@ -97,6 +97,17 @@ it("is stale where steps, changes or findings differ", () => {
   expect(parts).toContain("new: in step n2: drain: Pod default/writer-1: evicted");
 });
 
+it("is not stale where a run of it has carried nodes across", () => {
+  const crossed = {
+    csiNodes: [csiNode("n2"), csiNode("n1", subject.inTreeName), csiNode("n3", subject.inTreeName)],
+  };
+  const done = planned({ pods: [] });
+  expect(staleParts(done, planned({ pods: [], ...crossed }))).toContain("no longer: step n1: flip");
+  expect(staleParts(done, planned({ pods: [], ...crossed }), ["n1"])).toEqual([]);
+  // A node that was deleted and made again is to cross, whatever the journal says.
+  expect(staleParts(planned({ pods: [], ...crossed }), done, ["n1"])).toContain("new: step n1: flip");
+});
+
 it("is refused in another cluster and for another direction", () => {
   const other = { ...planned(), clusterId: "cluster-b" };
   expect(() => staleParts(other, planned())).toThrow('the plan\'s clusterId is "cluster-b"');

@@ -32,6 +32,13 @@ const everywhere: readonly Rule[] = [
 
 const ofOpenShift: readonly Rule[] = [
   { apiGroups: ["config.openshift.io"], resources: ["featuregates"], verbs: ["get", "create", "update"] },
+  // What the operator of feature gates records, where it runs.
+  {
+    apiGroups: ["config.openshift.io"],
+    resources: ["clusteroperators"],
+    verbs: ["get"],
+    resourceNames: ["longshore-feature-gates"],
+  },
   { apiGroups: ["operator.openshift.io"], resources: openshiftOperands, verbs: ["get"] },
   { apiGroups: ["machineconfiguration.openshift.io"], resources: ["machineconfigpools"], verbs: ["list"] },
 ];
@@ -46,11 +53,19 @@ const apiVersion = "rbac.authorization.k8s.io/v1";
 const name = "longshore-migrate";
 
 /**
- * A ClusterRole, and a Role in the namespace kube-system, for a crossing on the platform named. A platform that changes files of nodes
+ * A ClusterRole, and a Role in the namespace kube-system, for a crossing on the platform named; for Gardener also a Role for the
+ * Shoot, in the garden cluster. A platform that changes files of nodes
  * has the rights of its command beside these.
  */
 export function crossingRoles(platform: string): readonly KubeObject[] {
   const rules = platform === "openshift" ? [...everywhere, ...ofOpenShift] : everywhere;
+  // In another cluster: the garden has the Shoot, in the namespace of its project.
+  const inGarden = {
+    apiVersion,
+    kind: "Role",
+    metadata: { name: `${name}-shoot` },
+    rules: [{ apiGroups: ["core.gardener.cloud"], resources: ["shoots"], verbs: ["get", "update"] }],
+  } as KubeObject;
   return [
     { apiVersion, kind: "ClusterRole", metadata: { name }, rules } as KubeObject,
     {
@@ -59,5 +74,6 @@ export function crossingRoles(platform: string): readonly KubeObject[] {
       metadata: { name, namespace: crossingNamespace },
       rules: inKubeSystem,
     } as KubeObject,
+    ...(platform === "gardener" ? [inGarden] : []),
   ];
 }

@@ -7,6 +7,7 @@ import { gateValuesFor } from "./crossing-subject.ts";
 import type { JournalKeeper } from "./journal-keeper.ts";
 import { attachmentsOfPlugin, objectsCarryingMarks, volumesOfDriver } from "./marks.ts";
 import { crossNode } from "./node-crossing.ts";
+import { NodesDone, nodesSeenDone } from "./nodes-done.ts";
 import { PlanError } from "./plan-document.ts";
 import type { CrossingMark } from "./platform.ts";
 import { StepRunner, type Work } from "./step-runner.ts";
@@ -26,11 +27,13 @@ export class CrossingRun {
   driverVolumes: readonly string[] = [];
   #before: SignsView | undefined;
   #signsDue = 0;
+  #done: NodesDone;
 
   constructor(env: CrossingEnv, options: CrossingOptions, keeper: JournalKeeper, signal: AbortSignal) {
     this.#env = env;
     this.#options = options;
     this.#keeper = keeper;
+    this.#done = new NodesDone(keeper.journal);
     this.#signal = signal;
     this.#runner = new StepRunner(env, options, keeper);
   }
@@ -39,7 +42,7 @@ export class CrossingRun {
     return this.#runner.steps;
   }
 
-  /** Fails at once, and leaves the journal as it was. */
+  /** Fails at once but in a later term, and leaves the journal as it was. */
   preflight(work: Work<void>): Promise<void> {
     const wait = waitFor("API server", "", "to list what is in the cluster");
     return this.#runner.unrecorded({ name: "preflight", wait }, this.#signal, work);
@@ -48,6 +51,7 @@ export class CrossingRun {
   /** Everything after the preflight. @returns names of the nodes that are left for a later run */
   async carry(): Promise<readonly string[]> {
     const { subject, direction, by } = this.#options;
+    await this.#recallNodesDone();
     const startedAt = this.#now();
     await this.#write({ run: { ...(by === undefined ? {} : { by }), startedAt, aliveAt: startedAt } });
     await this.#requireNoSigns();
@@ -130,14 +134,30 @@ export class CrossingRun {
     if (hasCrossed && !this.#isDone(name)) {
       const place = { name: "journal", nodeName: name, wait: waitFor("journal", "", "to be written") };
       await this.#runner.patiently(place, signal, (_, within) =>
-        // Read at the time of the write: the nodes of a batch end in any order.
-        this.#keeper.write({ nodesDone: [...this.#keeper.journal.nodesDone, name] }, within),
+        // Added at the time of the write: the nodes of a batch end in any order.
+        this.#keeper.write(this.#done.add(name), within),
       );
     }
   }
 
   #isDone(name: string): boolean {
-    return this.#keeper.journal.nodesDone.includes(name);
+    return this.#done.has(name);
+  }
+
+  /** Those that the journal only counts are learned from the nodes. */
+  async #recallNodesDone(): Promise<void> {
+    const { journal } = this.#keeper;
+    if (journal.nodesDoneEarlier === undefined) return;
+    const wait = waitFor("API server", "", "to list nodes and CSINodes");
+    const seen = await this.#runner.patiently({ name: "look", wait }, this.#signal, async (_, signal) => {
+      const [nodes, csiNodes] = await Promise.all([
+        this.#env.kube.list(resources.nodes, { signal }),
+        this.#env.kube.list(resources.csiNodes, { signal }),
+      ]);
+      const { subject, direction } = this.#options;
+      return nodesSeenDone(subject, direction, nodes.items, csiNodes.items);
+    });
+    this.#done = new NodesDone(journal, seen);
   }
 
   /** A platform that replaces its nodes brings new ones, which no plan can name. */

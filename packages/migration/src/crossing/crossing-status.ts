@@ -1,7 +1,7 @@
 /** How far a crossing is and who runs it, from its journal: what a view shows. Pure. */
 import type { CrossingJournal, Runner, RunRecord } from "./crossing-journal.ts";
 import type { CrossingDirection } from "./crossing-subject.ts";
-import type { WaitSubject } from "./wait.ts";
+import type { Wait } from "./wait.ts";
 
 /** A crossing at a glance. Times are RFC 3339. */
 export interface CrossingStatus {
@@ -13,9 +13,11 @@ export interface CrossingStatus {
   readonly startedAt: string;
   readonly finishedAt?: string;
   readonly nodesDone: readonly string[];
+  /** How many nodes had crossed before those that are named. */
+  readonly nodesDoneEarlier?: number;
   readonly by?: Runner;
   readonly step?: NonNullable<RunRecord["step"]>;
-  readonly waiting?: { readonly since: string; readonly subjects: readonly WaitSubject[] };
+  readonly waiting?: Wait & { readonly since: string };
   /** Why no process carries it: how its run ended, or that its process is gone. */
   readonly interruption?: {
     readonly how: "timedOut" | "interrupted" | "failed" | "paused" | "gone";
@@ -36,8 +38,15 @@ export function crossingStatusOf(
   isAlive: (runner: Runner) => boolean | undefined,
   now: Date,
 ): CrossingStatus {
-  const { plugin, direction, startedAt, finishedAt, nodesDone, run } = journal;
-  const facts = { plugin, direction, startedAt, nodesDone, ...(run?.by === undefined ? {} : { by: run.by }) };
+  const { plugin, direction, startedAt, finishedAt, nodesDone, nodesDoneEarlier, run } = journal;
+  const facts = {
+    plugin,
+    direction,
+    startedAt,
+    nodesDone,
+    ...(nodesDoneEarlier === undefined ? {} : { nodesDoneEarlier }),
+    ...(run?.by === undefined ? {} : { by: run.by }),
+  };
   if (finishedAt !== undefined) return { state: "finished", ...facts, finishedAt };
   const step = run?.step === undefined ? {} : { step: run.step };
   const waiting = run?.waiting === undefined ? {} : { waiting: run.waiting };

@@ -8,7 +8,8 @@
  *  - A node is flipped only when nothing of the plugin is in use or attached there in either form.
  *  - Going over, the control plane is first; going back, it is last.
  *  - Every step first looks whether it is done already: a run may be ended anywhere and begun again.
- *  - An API server that goes away once the run has begun is waited for; only the preflight fails at once.
+ *  - An API server that goes away once the run has begun is waited for, also where the run begins again after the loss of its
+ *    Lease; only the first preflight fails at once.
  *  - Every step has a limit, and reports what it waits for (`watch-step.ts`).
  *
  * Source: docs/behaviour/migration-controllers.md Part C.
@@ -26,6 +27,8 @@ import { configMapJournal, fileJournal, type JournalStore, twoJournals } from ".
 import { PlanError } from "./plan-document.ts";
 import { planDrift, requireSameCrossing } from "./plan-drift.ts";
 import { preflightFindings } from "./preflight-findings.ts";
+import { startWork } from "./step-runner.ts";
+import { waitFor } from "./waits.ts";
 import { type OnWaiting, StepTimeoutError } from "./watch-step.ts";
 
 /** How it went. */
@@ -62,7 +65,10 @@ export async function runCrossing(
   const { subject, direction } = options;
   const startMs = env.clock.monotonicMs();
   const store = journalStoreOf(env, options);
-  const { journal, resumed } = await openJournal(env, options, store, signal);
+  const place = { name: "preflight", wait: waitFor("journal", "", "to be read") };
+  const { journal, resumed } = await startWork(env, options, place, signal, (_, within) =>
+    openJournal(env, options, store, within),
+  );
   const keeper = new JournalKeeper(env, store, journal);
   const run = new CrossingRun(env, options, keeper, signal);
   await run.preflight(async (onWaiting, within) => {
@@ -118,7 +124,7 @@ export async function preflight(
   const rollsNodes = env.platform?.rollsNodes === true;
   if (clusterId !== undefined) requireNoDrift({ ...options, rollsNodes }, seen, clusterId, isBegun);
   const findings = [
-    ...((await env.platform?.findings?.(signal, onWaiting)) ?? []),
+    ...((await env.platform?.findings?.(signal, onWaiting, options.direction)) ?? []),
     ...preflightFindings(options.subject, options.direction, seen, options),
   ];
   if (findings.some(({ severity }) => severity === "blocker")) throw new PreflightError(findings);

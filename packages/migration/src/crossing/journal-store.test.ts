@@ -1,9 +1,17 @@
-import { type KubeClient, type KubeObject, type ObjectRef, type Resource, resources } from "@longshore/kube";
+import {
+  KubeApiError,
+  type KubeClient,
+  type KubeObject,
+  type ObjectRef,
+  type Resource,
+  resources,
+} from "@longshore/kube";
 import { SimulatedHost } from "@longshore/runtime";
 import { expect, it } from "vitest";
 import type { CrossingJournal } from "./crossing-journal.ts";
 import { crossingSubject } from "./crossing-subject.ts";
-import { configMapJournal, fileJournal, twoJournals } from "./journal-store.ts";
+import { configMapJournal, fileJournal, nodesDoneOf, twoJournals } from "./journal-store.ts";
+import type { CrossingPlan } from "./plan-document.ts";
 
 const signal = new AbortController().signal;
 const journal = (writes: number, startedAt = "2026-01-01T00:00:00Z"): CrossingJournal => ({
@@ -32,7 +40,7 @@ function world() {
   } as unknown as KubeClient;
   const host = new SimulatedHost({ name: "m1" });
   const inCluster = configMapJournal(kube, crossingSubject("aws-ebs"));
-  return { maps, host, inCluster, both: twoJournals(fileJournal(host, "/j.json"), inCluster) };
+  return { kube, maps, host, inCluster, both: twoJournals(fileJournal(host, "/j.json"), inCluster) };
 }
 
 it("is in both places, and read from the cluster where the disk has none", async () => {
@@ -68,4 +76,28 @@ it("a damaged one names the place", async () => {
   await expect(inCluster.read(signal)).rejects.toThrow(
     "the journal ConfigMap kube-system/longshore-crossing-aws-ebs is damaged",
   );
+});
+
+it("says which nodes a run of a plan has carried across, and none of another plan or direction", async () => {
+  const { kube, inCluster } = world();
+  const nodes = ["n1", "n2"].map((name) => ({ name, uid: name, batch: 1 }));
+  const plan = { madeAt: "2026-01-01T00:00:00Z", direction: "migrate", nodes } as const;
+  const subject = crossingSubject("aws-ebs");
+  const done = (over: Partial<CrossingPlan> = {}) => nodesDoneOf(kube, subject, { ...plan, ...over }, signal);
+  expect(await done()).toEqual([]);
+  await inCluster.write({ ...journal(1), plan: plan.madeAt }, signal);
+  expect(await done()).toEqual(["n1"]);
+  expect(await done({ madeAt: "2026-01-02T00:00:00Z" })).toEqual([]);
+  expect(await done({ direction: "rollback" })).toEqual([]);
+  await inCluster.write({ ...journal(2), nodesDoneEarlier: 1, plan: plan.madeAt }, signal);
+  expect(await done()).toEqual(["n1", "n2"]);
+  const refuses = (code: number) =>
+    ({
+      get: () =>
+        Promise.reject(
+          new KubeApiError({ kind: "Status", apiVersion: "v1", status: "Failure", code, message: "no" }),
+        ),
+    }) as never;
+  expect(await nodesDoneOf(refuses(403), subject, plan, signal)).toEqual([]);
+  await expect(nodesDoneOf(refuses(500), subject, plan, signal)).rejects.toThrow("no");
 });

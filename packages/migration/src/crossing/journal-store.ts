@@ -7,6 +7,7 @@ import {
   isAlreadyExists,
   isConflict,
   isNotFound,
+  KubeApiError,
   type KubeClient,
   resources,
   type Stored,
@@ -15,6 +16,7 @@ import {
 import type { Host } from "@longshore/runtime";
 import { type CrossingJournal, journalText, parseJournal } from "./crossing-journal.ts";
 import type { CrossingSubject } from "./crossing-subject.ts";
+import type { CrossingPlan } from "./plan-document.ts";
 
 /** Namespace of the ConfigMaps and the Lease of crossings. */
 export const crossingNamespace = "kube-system";
@@ -110,6 +112,25 @@ export function journalInConfigMap<J extends Counted>(
       }
     },
   };
+}
+
+/** Nodes that a run of the plan has carried across, as its journal in the cluster says; none where that may not be read. */
+export async function nodesDoneOf(
+  kube: KubeClient,
+  subject: CrossingSubject,
+  plan: Pick<CrossingPlan, "madeAt" | "direction" | "nodes">,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  try {
+    const journal = await configMapJournal(kube, subject).read(signal);
+    const isOfPlan = journal?.plan === plan.madeAt && journal.direction === plan.direction;
+    if (!isOfPlan) return [];
+    // Of many the journal names the newest alone: then those count that the plan names and that need no crossing any more.
+    return journal.nodesDoneEarlier === undefined ? journal.nodesDone : plan.nodes.map(({ name }) => name);
+  } catch (error) {
+    if (error instanceof KubeApiError && error.code === 403) return [];
+    throw error;
+  }
 }
 
 /** Both: each write goes to both of them, the first one first. */

@@ -18,13 +18,25 @@ export function requireSameCrossing(
 
 /**
  * What of the plan is no longer so, one sentence each; empty when it is as it was.
+ * @param nodesDone nodes that a run of this plan has carried across: that they need no crossing any more is as planned
  * @throws PlanError when the plan is of another cluster, plugin or direction
  */
-export function staleParts(plan: CrossingPlan, now: CrossingPlan): readonly string[] {
+export function staleParts(
+  plan: CrossingPlan,
+  now: CrossingPlan,
+  nodesDone: readonly string[] = [],
+): readonly string[] {
   requireSameCrossing(plan, now);
+  const toCross = new Set(now.nodes.map(({ name }) => name));
+  const crossed = new Set(nodesDone.filter((name) => !toCross.has(name)));
+  const left = linesOf({
+    ...plan,
+    nodes: plan.nodes.filter(({ name }) => !crossed.has(name)),
+    steps: plan.steps.filter(({ nodeName }) => nodeName === undefined || !crossed.has(nodeName)),
+  });
   return [
-    ...difference(linesOf(plan), linesOf(now)).map((line) => `no longer: ${line}`),
-    ...difference(linesOf(now), linesOf(plan)).map((line) => `new: ${line}`),
+    ...difference(left, linesOf(now)).map((line) => `no longer: ${line}`),
+    ...difference(linesOf(now), left).map((line) => `new: ${line}`),
   ];
 }
 

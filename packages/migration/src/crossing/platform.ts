@@ -3,6 +3,7 @@
  * crossing does (cordon, drain, wait, check) it does through the Kubernetes API, alike everywhere.
  */
 
+import type { CrossingDirection } from "./crossing-subject.ts";
 import type { Finding } from "./finding.ts";
 import type { Wait } from "./wait.ts";
 
@@ -38,10 +39,14 @@ export interface Platform {
   /** Gates that the node's agent will run with once it is next started; those it runs with where this is left out. */
   configuredNodeGates?(nodeName: string, signal: AbortSignal): Promise<GateValues | undefined>;
   /**
-   * Problems of the platform itself that block a crossing, found in the preflight; `onWaiting` receives what it
+   * Problems of the platform itself that block a crossing in the direction, found in the preflight; `onWaiting` receives what it
    * waits for meanwhile. Optional.
    */
-  findings?(signal: AbortSignal, onWaiting?: (wait: Wait) => void): Promise<readonly Finding[]>;
+  findings?(
+    signal: AbortSignal,
+    onWaiting?: (wait: Wait) => void,
+    direction?: CrossingDirection,
+  ): Promise<readonly Finding[]>;
   /**
    * Called when a crossing begins or ends the part for which a node (or the cluster) must show no in-tree calls.
    * Optional.

@@ -6,6 +6,8 @@ import type { Wait, WaitReport } from "./wait.ts";
 import { type OnWaiting, watchStep } from "./watch-step.ts";
 
 const pollMs = 100;
+/** Looks take at most this share of the time that a step waits. */
+const lookShare = 0.2;
 
 /** The work of a step: it reports what it waits for, and ends when the signal aborts. */
 export type Work<T> = (onWaiting: OnWaiting, signal: AbortSignal) => Promise<T>;
@@ -18,29 +20,49 @@ export interface Place {
   readonly wait: Wait;
 }
 
+/** What the work of a start needs. */
+type StartOptions = Pick<CrossingOptions, "onEvent" | "stepTimeoutMs" | "isLaterTerm">;
+
+/**
+ * Work of a run before its first step, which changes nothing: it fails at once where the API server does not answer, unless
+ * the run goes on after the loss of its Lease. The journal stays as it was.
+ */
+export function startWork<T>(
+  { clock }: Pick<CrossingEnv, "clock">,
+  { onEvent, stepTimeoutMs: limitMs = defaultStepTimeoutMs, isLaterTerm }: StartOptions,
+  { name: step, wait }: Place,
+  signal: AbortSignal,
+  work: Work<T>,
+): Promise<T> {
+  const onWaiting = (report: WaitReport) => onEvent?.({ kind: "waiting", step, ...report });
+  return watchStep(
+    clock,
+    { step, nodeName: undefined, limitMs, wait, onWaiting },
+    signal,
+    (waiting, within) =>
+      isLaterTerm === true
+        ? patiently(clock, waiting, within, () => work(waiting, within))
+        : work(waiting, within),
+  );
+}
+
 /** Runs steps until `signal` aborts. */
 export class StepRunner {
   /** The steps that have come to their end. */
   readonly steps: { name: string; ms: number }[] = [];
   readonly #env: Pick<CrossingEnv, "clock">;
-  readonly #options: Pick<CrossingOptions, "onEvent" | "stepTimeoutMs">;
+  readonly #options: StartOptions;
   readonly #keeper: JournalKeeper;
 
-  constructor(
-    env: Pick<CrossingEnv, "clock">,
-    options: Pick<CrossingOptions, "onEvent" | "stepTimeoutMs">,
-    keeper: JournalKeeper,
-  ) {
+  constructor(env: Pick<CrossingEnv, "clock">, options: StartOptions, keeper: JournalKeeper) {
     this.#env = env;
     this.#options = options;
     this.#keeper = keeper;
   }
 
-  /** A step that fails at once where the API server does not answer, and leaves the journal as it was. */
-  async unrecorded<T>(place: Place, signal: AbortSignal, work: Work<T>): Promise<T> {
-    const onWaiting = (report: WaitReport) =>
-      this.#options.onEvent?.({ kind: "waiting", step: place.name, ...report });
-    return this.#reported(place, () => this.#watch(place, onWaiting, signal, work));
+  /** A step as {@link startWork} has it. */
+  unrecorded<T>(place: Place, signal: AbortSignal, work: Work<T>): Promise<T> {
+    return this.#reported(place, () => startWork(this.#env, this.#options, place, signal, work));
   }
 
   /** A step: its beginning is in the journal before its work begins, and its end before it resolves. */
@@ -65,7 +87,7 @@ export class StepRunner {
     this.#keeper.begin({ name, ...node, since: clock.now().toISOString() });
     const onWaiting = (report: WaitReport) => {
       const since = new Date(clock.now().getTime() - report.waitedMs).toISOString();
-      this.#keeper.note({ waiting: { since, subjects: report.wait.subjects } });
+      this.#keeper.note({ waiting: { since, ...report.wait } });
       this.#options.onEvent?.({ kind: "waiting", step: name, ...node, ...report });
     };
     return this.#watch(place, onWaiting, signal, (waiting, within) =>
@@ -73,17 +95,19 @@ export class StepRunner {
     );
   }
 
-  /** Polls until `obstacle` finds none. */
+  /** Polls until `obstacle` finds none; a look that takes long, as at all volumes of a large cluster, is followed by a longer pause. */
   async until(
     onWaiting: OnWaiting,
     signal: AbortSignal,
     obstacle: () => Promise<Wait | undefined>,
   ): Promise<void> {
+    const { clock } = this.#env;
     for (;;) {
+      const startMs = clock.monotonicMs();
       const wait = await obstacle();
       if (wait === undefined) return;
       onWaiting(wait);
-      await this.#env.clock.sleep(pollMs, signal);
+      await clock.sleep(Math.max(pollMs, (clock.monotonicMs() - startMs) / lookShare), signal);
     }
   }
 

@@ -15,6 +15,8 @@ export interface WaitSubject {
 /** All that a step waits for at one time. */
 export interface Wait {
   readonly subjects: readonly WaitSubject[];
+  /** How many more there are, where there are too many to name. */
+  readonly omitted?: number;
 }
 
 /** One report of a wait. */
@@ -31,12 +33,22 @@ const whyMax = 500;
 /** Most objects that are named in a sentence. */
 const namedMax = 3;
 
+/** Most objects that are kept of a wait: it is in a journal, which a ConfigMap holds. */
+const keptMax = 100;
+
+/** The wait with no more objects than a journal can hold. */
+export function boundedWait(wait: Wait): Wait {
+  const { subjects, omitted = 0 } = wait;
+  if (subjects.length <= keptMax) return wait;
+  return { subjects: subjects.slice(0, keptMax), omitted: omitted + subjects.length - keptMax };
+}
+
 /** The wait in one line: `Pod default/w-0 (…); Pod default/w-1 (…)`. */
-export function waitWords({ subjects }: Wait): string {
+export function waitWords({ subjects, omitted: left = 0 }: Wait): string {
   const words = subjects
     .slice(0, namedMax)
     .map((subject) => `${subjectName(subject)} (${foreignText(subject.why, whyMax)})`);
-  const omitted = subjects.length - words.length;
+  const omitted = left + subjects.length - words.length;
   return omitted > 0 ? `${words.join("; ")}; and ${omitted} more` : words.join("; ");
 }
 

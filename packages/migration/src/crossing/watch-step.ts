@@ -3,7 +3,7 @@
  * changes, and every {@link repeatMs}, also while the step is inside a call that does not return.
  */
 import { type Clock, DeadlineError, withDeadline } from "@longshore/runtime";
-import { type Wait, type WaitReport, waitWords } from "./wait.ts";
+import { boundedWait, type Wait, type WaitReport, waitWords } from "./wait.ts";
 
 /** A wait that lasts is reported again after this time, in milliseconds. */
 export const repeatMs = 30_000;
@@ -85,7 +85,8 @@ class StepWatch {
     this.#timer = clock.timer(silentMs, () => this.#report());
   }
 
-  waitFor(wait: Wait): void {
+  waitFor(all: Wait): void {
+    const wait = boundedWait(all);
     const nowMs = this.#clock.monotonicMs();
     // A new reason for the same objects does not restart the time: they are still being waited for.
     if (identity(wait) !== identity(this.current)) this.#sinceMs = nowMs;

@@ -97,6 +97,10 @@ it("is not for a plugin of another provider, nor for a Shoot that sleeps or has 
   const fields = async (given: Parameters<typeof world>[0]) =>
     (await world(given).platform.findings?.(signal))?.map(({ field }) => field);
   expect(await fields({})).toEqual([]);
+  const back = await world().platform.findings?.(signal, undefined, "rollback");
+  expect(back).toMatchObject([
+    { severity: "blocker", object: "Shoot garden-dev/one", field: "spec.kubernetes.version" },
+  ]);
   expect(await fields({ hibernated: true })).toEqual(["spec.hibernation.enabled"]);
   expect(await fields({ state: "Failed" })).toEqual(["status.lastOperation.state"]);
 });

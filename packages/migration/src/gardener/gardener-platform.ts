@@ -1,7 +1,9 @@
 /**
  * Gardener as the platform of a crossing. A Shoot begins its migration with the version that an annotation of it names; the provider's
  * extension then sets the gates of the control plane, and new workers come with those of nodes, as Gardener rolls them. There is no way
- * back. Source: docs/behaviour/migration-controllers.md A1, A2, A7.
+ * back: an extension sets the gates for every Kubernetes version from that of the migration on (A6), and a Shoot is never taken to an
+ * earlier one; once the migration is complete the control plane has no cloud flags any more, and the legacy classes are deleted (A7).
+ * Source: docs/behaviour/migration-controllers.md A1, A2, A6, A7.
  */
 import {
   type KubeClient,
@@ -54,6 +56,12 @@ export class GardenerPlatformError extends Error {
   override readonly name = "GardenerPlatformError";
 }
 
+const noWayBack = {
+  field: "spec.kubernetes.version",
+  reason:
+    "Gardener has no way back: the extension sets the gates for this version and every later one, and no Shoot is taken to an earlier one",
+  remedy: "leave the volumes with the driver, which serves them as they are",
+};
 const operationKey = "gardener.cloud/operation";
 const pollMs = 10_000;
 
@@ -78,9 +86,7 @@ export function createGardenerPlatform(env: GardenerPlatformEnv): Platform {
   };
   const requireForward = (values: GateValues) => {
     if (!Object.values(values).includes(false)) return;
-    throw new GardenerPlatformError(
-      `${object}: Gardener has no way back: what it has completed stays with the driver; take gates off through its support`,
-    );
+    throw new GardenerPlatformError(`${object}: ${noWayBack.reason}: ${noWayBack.remedy}`);
   };
   return {
     name: "gardener",
@@ -117,7 +123,10 @@ export function createGardenerPlatform(env: GardenerPlatformEnv): Platform {
         await clock.sleep(pollMs, signal);
       }
     },
-    findings: async (signal) => findingsOf(await read(signal), object),
+    findings: async (signal, _onWaiting, direction) => [
+      ...(direction === "rollback" ? [{ severity: "blocker", object, ...noWayBack } as const] : []),
+      ...findingsOf(await read(signal), object),
+    ],
   };
 }
 

@@ -69,7 +69,7 @@ export function crossingCommand(program: Command, name: string, description: str
       "--max-unavailable <count>",
       "nodes that cross at the same time at most (default: as planned, or 1)",
     )
-    .option("--only-node <name>", "cross this node only; may be repeated", repeated)
+    .option("--only-node <node>", "cross this node only; may be repeated", repeated)
     .option("--pause-after <count>", "pause after so many batches of nodes; running it again goes on")
     .option("--force", "also evict pods that no controller brings back")
     .option("--dry-run", "run the preflight only, change nothing")

@@ -21,7 +21,7 @@ import {
   readClusterId,
 } from "@longshore/migration";
 import { gateTable } from "@longshore/volumes";
-import { configOf } from "../../cluster-access.ts";
+import { configOf, namingAccount } from "../../cluster-access.ts";
 import { absolute, clusterDir, commandEnv } from "../../environment.ts";
 import { UsageError } from "../../exit.ts";
 import { kubeconfigOf } from "../../kubeconfig.ts";
@@ -104,7 +104,7 @@ async function remoteTarget(
     };
   } catch (error) {
     await kube.close();
-    throw error;
+    throw await namingAccount(flags, error);
   }
 }
 

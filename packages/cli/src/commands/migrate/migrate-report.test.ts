@@ -1,9 +1,16 @@
 /** What `migrate` prints of waits, findings and of what it leaves. */
-import { type CrossingEvent, type Finding, PreflightError } from "@longshore/migration";
+import { type CrossingEvent, type CrossingResult, type Finding, PreflightError } from "@longshore/migration";
 import { expect, test } from "vitest";
 import { type Progress, showCrossing } from "../../terminal.ts";
 import { crossingRows } from "../crossing-rows.ts";
-import { jsonFailure, type Left, leftLines, preflightJson, preflightWords } from "./migrate-report.ts";
+import {
+  crossingWords,
+  jsonFailure,
+  type Left,
+  leftLines,
+  preflightJson,
+  preflightWords,
+} from "./migrate-report.ts";
 
 const finding = (severity: Finding["severity"]): Finding => ({
   severity,
@@ -22,6 +29,36 @@ test("the preflight, for people and for programs", () => {
     blockers: [{ object: "Node n1" }],
     warnings: [{ object: "Node n1" }],
   });
+});
+
+test("a rollback says that no volume needs the driver, or which the driver has made and keep it", () => {
+  const result: CrossingResult = {
+    plugin: "kubernetes.io/aws-ebs",
+    direction: "rollback",
+    resumed: false,
+    steps: [],
+    elapsedMs: 2500,
+    nodesLeft: [],
+    driverVolumes: [],
+  };
+  expect(crossingWords(result, false)).toBe(
+    "kubernetes.io/aws-ebs is served in-tree again, after 2.5 s\nno volume needs the driver any more\n",
+  );
+  const made = Array.from({ length: 12 }, (_, i) => `pv-${i}`);
+  expect(crossingWords({ ...result, resumed: true, driverVolumes: made }, false)).toBe(
+    "kubernetes.io/aws-ebs is served in-tree again (resumed), after 2.5 s\n" +
+      "keep the driver: it has made PersistentVolume pv-0, pv-1, pv-2, pv-3, pv-4, pv-5, pv-6, pv-7, pv-8, pv-9 and 2 more, which cannot go back\n",
+  );
+  expect(JSON.parse(crossingWords({ ...result, driverVolumes: made }, true))).toMatchObject({
+    outcome: "done",
+    driverVolumes: made,
+  });
+  // What was not looked at is not said: a run that pauses is not at its end.
+  const paused = crossingWords({ ...result, nodesLeft: made }, false);
+  expect(paused).toContain("left: pv-0, pv-1,");
+  expect(paused).toContain("pv-9 and 2 more; run it again");
+  expect(paused).not.toContain("driver");
+  expect(crossingWords({ ...result, direction: "migrate" }, false)).not.toContain("driver any more");
 });
 
 test("a finding names the flag that lets it pass", () => {

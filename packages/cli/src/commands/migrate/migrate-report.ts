@@ -33,7 +33,7 @@ export function crossingWords(result: CrossingResult, json: boolean): string {
   const { nodesLeft } = result;
   if (json) return `${JSON.stringify({ outcome: nodesLeft.length === 0 ? "done" : "paused", ...result })}\n`;
   if (nodesLeft.length > 0) {
-    return `${pc.bold(result.plugin)}: paused after ${seconds(result.elapsedMs)}; left: ${nodesLeft.join(", ")}; run it again to go on\n`;
+    return `${pc.bold(result.plugin)}: paused after ${seconds(result.elapsedMs)}; left: ${someOf(nodesLeft)}; run it again to go on\n`;
   }
   const what = result.direction === "migrate" ? "is served by CSI" : "is served in-tree again";
   const resumed = result.resumed ? " (resumed)" : "";
@@ -41,14 +41,17 @@ export function crossingWords(result: CrossingResult, json: boolean): string {
   return result.direction === "migrate" ? end : `${end}${driverWords(result.driverVolumes)}\n`;
 }
 
-/** Most volumes that are named. */
+/** Most volumes or nodes that are named in a line. */
 const namedMax = 10;
+
+function someOf(names: readonly string[]): string {
+  const more = names.length > namedMax ? ` and ${names.length - namedMax} more` : "";
+  return `${names.slice(0, namedMax).join(", ")}${more}`;
+}
 
 function driverWords(volumes: readonly string[]): string {
   if (volumes.length === 0) return "no volume needs the driver any more";
-  const names = volumes.slice(0, namedMax).join(", ");
-  const more = volumes.length > namedMax ? ` and ${volumes.length - namedMax} more` : "";
-  return `keep the driver: it has made PersistentVolume ${names}${more}, which cannot go back`;
+  return `keep the driver: it has made PersistentVolume ${someOf(volumes)}, which cannot go back`;
 }
 
 /** The warnings, a line each, and a sentence that ends them. */
@@ -126,19 +129,20 @@ export function leftLines(left: Left): string[] {
   const step = journal?.run?.step;
   const where = step?.nodeName === undefined ? step?.name : `${step.nodeName}: ${step.name}`;
   const done = journal?.nodesDone ?? [];
+  const earlier = journal?.nodesDoneEarlier === undefined ? "" : `${journal.nodesDoneEarlier} others and `;
   return [
     ...(where === undefined ? [] : [`stopped in step "${where}"`]),
     ...(seen instanceof Error
       ? [`what is left cannot be seen (${errorChain(seen)}): the node of this step may be cordoned`]
       : seenLines(seen, left.uncordonAsked)),
-    `journal ${journalFile}: ${journal?.direction ?? "no crossing"} begun, nodes done: ${done.join(", ") || "none"}`,
+    `journal ${journalFile}: ${journal?.direction ?? "no crossing"} begun, nodes done: ${earlier}${someOf(done) || "none"}`,
     `go on:     ${resume}`,
     `go back:   ${rollBack}`,
   ];
 }
 
 function seenLines({ controlPlane, nodes }: UnfinishedRun, uncordonAsked: boolean): string[] {
-  const served = nodes.map((node) => `${node.name} ${node.served}`).join(", ");
+  const served = someOf(nodes.map((node) => `${node.name} ${node.served}`));
   const cordoned = nodes.filter((node) => node.cordoned);
   const given = nodes.filter((node) => node.uncordoned).map((node) => node.name);
   return [

@@ -143,7 +143,7 @@ async function runUnderLease(
     const onWaiting = (wait: Parameters<typeof waitWords>[0]) =>
       progress.status(`  … waits for ${waitWords(wait)}`);
     const lease = { identity, onWaiting };
-    return await underCrossingLease(target.env, lease, signal, async (kube, within) => {
+    return await underCrossingLease(target.env, lease, signal, async (kube, within, { isLater }) => {
       progress.clear();
       for (const each of inOrder) {
         const options = {
@@ -151,6 +151,7 @@ async function runUnderLease(
           journalFile: target.journalFile(each.subject),
           otherJournalFiles: target.otherJournalFiles(each.subject),
           by: thisRunner(),
+          isLaterTerm: isLater,
         };
         const left = await carry({ ...target.env, kube }, options, { flags, file, isAsked: signal }, within);
         if (left.length > 0) return exitCodes.partly;
@@ -181,7 +182,7 @@ async function carry(
   const { flags, isAsked } = given;
   const progress = createProgress(flags.json);
   const show = flags.json === true ? jsonEvents : showCrossing(progress);
-  let begun = false;
+  let begun = options.isLaterTerm === true;
   const onEvent = (event: CrossingEvent) => {
     // Before the end of its preflight a run changes nothing.
     begun ||= event.kind === "stepDone" && event.step === "preflight";

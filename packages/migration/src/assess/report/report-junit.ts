@@ -36,7 +36,8 @@ const entities: Readonly<Record<string, string>> = {
   '"': "&quot;",
 };
 
-/** Characters that XML cannot hold have been escaped by the sanitizing. */
+/** Control characters have been escaped by the sanitizing; two more characters XML cannot hold (XML 1.0, production 2). */
 function escaped(text: string): string {
-  return foreignText(text, Number.POSITIVE_INFINITY).replace(/[&<>"]/g, (char) => entities[char] ?? char);
+  const clean = foreignText(text, Number.POSITIVE_INFINITY).replace(/[\ufffe\uffff]/g, "\ufffd");
+  return clean.replace(/[&<>"]/g, (char) => entities[char] ?? char);
 }

@@ -19,7 +19,8 @@ export interface TableOptions {
 /** The report as lines of text. */
 export function reportTable(assessment: Assessment, options: TableOptions = {}): string {
   const lines = head(assessment);
-  for (const findings of byCode(assessment.findings)) lines.push("", ...group(findings, options));
+  const hasTarget = assessment.targetVerdict !== undefined;
+  for (const findings of byCode(assessment.findings)) lines.push("", ...group(findings, hasTarget, options));
   if (assessment.diff !== undefined) lines.push(...changes(assessment.diff, options));
   lines.push("", "`longshore explain CODE` says more of a code.");
   return `${lines.join("\n")}\n`;
@@ -54,7 +55,11 @@ function changes({ since, added, gone }: AssessmentDiff, { all = false }: TableO
   return ["", ...wrapped(`since the report of ${since}`, ""), ...list("new", added), ...list("gone", gone)];
 }
 
-function group(findings: readonly AssessmentFinding[], { all = false }: TableOptions): string[] {
+function group(
+  findings: readonly AssessmentFinding[],
+  hasTarget: boolean,
+  { all = false }: TableOptions,
+): string[] {
   const [first] = findings;
   if (first === undefined) return [];
   const shown = all ? findings : findings.slice(0, shownMax);
@@ -64,7 +69,7 @@ function group(findings: readonly AssessmentFinding[], { all = false }: TableOpt
   );
   const remedies = new Set(shown.map(({ remedy }) => remedy));
   for (const { object, field, evidence, remedy, when, becomes = [] } of shown) {
-    const only = when === "both" ? "" : when === "now" ? " [now only]" : " [target only]";
+    const only = when === "both" || !hasTarget ? "" : when === "now" ? " [now only]" : " [target only]";
     const at = field === undefined ? "" : `, ${field}`;
     lines.push(...wrapped(`  - ${object}${at}: ${evidence}${only}`, "    "));
     if (all) lines.push(...sides(becomes));

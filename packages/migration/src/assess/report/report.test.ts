@@ -113,6 +113,10 @@ LS1501 warning: a VolumeAttachment names a node that is not there (1)
     const warning = renderReport("junit", assessment([finding("a")]));
     expect(warning).toContain("&lt;gone&gt; &amp; more");
     expect(warning).toContain('failures="0"');
+    const odd = renderReport("junit", assessment([finding("a", "\u0000 \u001b[0m \ufffe\uffff ]]>")]));
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what must not be there
+    expect(odd).not.toMatch(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/);
+    expect(odd).toContain("]]&gt;");
     const error = { ...finding("a"), severity: "error" as const };
     expect(renderReport("junit", assessment([error]))).toContain('failures="1"');
   });

@@ -16,13 +16,13 @@ function plugin(view: AssessView, gates: MigrationGates): RuleFinding[] {
   const object = `plugin ${gates.inTreeName}`;
   const { volumes = 0, pods = 0, classes = 0 } = view.amounts.get(gates) ?? {};
   const counts = [
-    [volumes, "PersistentVolumes"],
-    [pods, "pods with volumes of their own"],
-    [classes, "StorageClasses"],
+    [volumes, "PersistentVolume", "PersistentVolumes"],
+    [pods, "pod with volumes of its own", "pods with volumes of their own"],
+    [classes, "StorageClass", "StorageClasses"],
   ] as const;
   const what = counts
     .filter(([count]) => count > 0)
-    .map(([count, name]) => `${count} ${name}`)
+    .map(([count, one, more]) => `${count} ${count === 1 ? one : more}`)
     .join(", ");
   const evidence = `${what}; its driver is ${gates.driverName}`;
   switch (stateOf(view, gates)) {

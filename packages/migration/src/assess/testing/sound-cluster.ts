@@ -1,6 +1,6 @@
 /** A small cluster in which all is as it should be, and the parts of which tests make others. */
 import type { KubeObject, Stored } from "@longshore/kube";
-import { type Assessment, assess } from "../assess.ts";
+import { type Assessment, type AssessOptions, assess } from "../assess.ts";
 import { InventoryBuilder } from "../inventory-builder.ts";
 
 export type Fields = Readonly<Record<string, unknown>>;
@@ -91,6 +91,7 @@ export interface Judged {
   /** Objects of the sound cluster that are left out, such as `Pod web`. */
   readonly without?: readonly string[];
   readonly target?: number;
+  readonly suppressions?: AssessOptions["suppressions"];
   /** Names of Secrets in `default`; without them Secrets were not looked for. */
   readonly secrets?: readonly string[];
 }
@@ -107,7 +108,8 @@ export function assessed(objects: readonly KubeObject[], options: Judged = {}): 
     builder.add(kind, each as Stored);
   }
   const inventory = builder.build(new Date("2026-01-01T12:00:00Z"));
-  return assess(inventory, options.target === undefined ? {} : { targetMinor: options.target });
+  const { target, suppressions = [] } = options;
+  return assess(inventory, { suppressions, ...(target === undefined ? {} : { targetMinor: target }) });
 }
 
 /** The codes that are found, but for those that a sound cluster with an in-tree plugin has. */
