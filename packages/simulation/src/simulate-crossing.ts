@@ -20,7 +20,12 @@ import {
   writerProgram,
   writerSet,
 } from "@longshore/local";
-import { type CrossingDirection, crossingSubject, runCrossing } from "@longshore/migration";
+import {
+  type CrossingDirection,
+  type CrossingEvent,
+  crossingSubject,
+  runCrossing,
+} from "@longshore/migration";
 import {
   type Logger,
   noMeter,
@@ -285,7 +290,9 @@ class Simulation {
                 "the crossing",
                 e.kind === "warning"
                   ? `warns of ${e.finding.object}`
-                  : [e.kind, e.step, e.nodeName].filter((word) => word !== undefined).join(" "),
+                  : [crossingWords[e.kind], e.step, e.nodeName]
+                      .filter((word) => word !== undefined)
+                      .join(" "),
               ),
           },
           this.#signal,
@@ -465,6 +472,13 @@ class Simulation {
     this.#options.onTrace?.(event);
   }
 }
+
+/** What the crossing says of its steps. */
+const crossingWords: Readonly<Record<Exclude<CrossingEvent["kind"], "warning">, string>> = {
+  stepStarted: "begins:",
+  stepDone: "has done:",
+  waiting: "waits at:",
+};
 
 /** How a component dies at a call. */
 interface Death {

@@ -26,7 +26,9 @@ export interface TimelineHeading {
 export function timelinePage(timeline: DiskTimeline, { title, violations }: TimelineHeading): string {
   const { events, endMs } = timeline;
   const spans = timeline.spans();
-  const times = [...events.map((e) => e.atMs), ...spans.flatMap((s) => [s.fromMs, s.toMs ?? endMs])];
+  // What the cloud does to lists comes all the time, and is no reason to draw a pause long.
+  const notable = events.filter((e) => e.kind !== "cloud");
+  const times = [...notable.map((e) => e.atMs), ...spans.flatMap((s) => [s.fromMs, s.toMs ?? endMs])];
   const scale = timelineScale(times, endMs, axisWidth);
   const lanes = [
     { label: "the crossing", marks: crossingMarks(events, scale) },
@@ -207,6 +209,7 @@ rect.csi { fill: #0969da; } .legend .csi { background: #0969da; }
 rect.down { fill: #cf222e; opacity: 0.75; } .legend .down { background: #cf222e; }
 rect.crossing { fill: #8250df; } rect.rest { fill: #1a7f37; } rect.cloud { fill: #57606a; }
 line.broken { stroke: #cf222e; stroke-width: 2; stroke-dasharray: 4 2; }
-ol { font: 12px/1.5 ui-monospace, monospace; white-space: pre-wrap; list-style: none; padding: 0; }
+ol { font: 12px/1.5 ui-monospace, monospace; list-style: none; padding: 0; }
+li { white-space: pre-wrap; }
 li.broken, li.life { color: #b42318; } li.crossing, li.rest { color: #6639ba; font-weight: 600; } li.disk { color: #0550ae; }
 `;

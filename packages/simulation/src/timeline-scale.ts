@@ -15,7 +15,7 @@ export interface TimelineScale {
 }
 
 /** Longest pause that is drawn in its whole length, in milliseconds. */
-const pauseMsMax = 20_000;
+const pauseMsMax = 5_000;
 
 /**
  * Makes the scale from 0 to `endMs`.
