@@ -43,7 +43,7 @@ export async function minimise<T>(
     const size = Math.ceil(kept.length / parts);
     const failing = await firstFailing(candidatesOf(kept, size, parts), stillFails, () => runs < runsMax);
     if (failing !== undefined) {
-      // A single part that fails is split anew; what is left without a part keeps the size of the parts.
+      // A single part that fails is split again; what is left without a part keeps the size of the parts.
       parts = failing.length <= size ? 2 : Math.max(2, parts - 1);
       kept = failing;
     } else if (runs >= runsMax) return { kept, isMinimal: false, runs };
