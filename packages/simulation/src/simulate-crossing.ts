@@ -137,6 +137,7 @@ class Simulation {
   readonly #traceHash = new TraceHash();
   readonly #signal = new AbortController().signal;
   #stop: () => void = () => {};
+  #hasStopped = false;
   #cluster: InProcessCluster | undefined;
   #healed = false;
   #crashes = 0;
@@ -445,12 +446,15 @@ class Simulation {
 
   /** Every call at a seam is a step: whatever it changed, the contract must hold after it. */
   #step(call: SeamCall): void {
+    if (this.#hasStopped) return;
     this.#steps++;
     const cluster = this.#cluster;
     if (cluster === undefined) return;
     if (mayChange(call)) this.#look(cluster);
     if (this.#steps !== this.#options.until) return;
     for (const line of standstill(cluster)) this.#trace("stopped", "at the end:", line);
+    // What is under way goes on until its next wait: it belongs to no step any more.
+    this.#hasStopped = true;
     this.#stop();
   }
 
@@ -466,6 +470,7 @@ class Simulation {
   }
 
   #trace(kind: TraceKind, subject: string, text: string): void {
+    if (this.#hasStopped) return;
     const event = { atMs: Math.round(this.#clock.monotonicMs()), step: this.#steps, kind, subject, text };
     this.#traceHash.add(traceLine(event));
     this.#options.timeline?.note(event);
