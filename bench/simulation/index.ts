@@ -1,8 +1,8 @@
 /**
- * How fast the simulation is: virtual hours for each minute of processor time, of a crossing under faults and of a cluster that has
- * nothing to do, and whose code the time was spent in.
+ * How fast the simulation is: virtual hours for each minute of processor time, of crossings under faults, of one that rests
+ * for a day, and of a cluster that has nothing to do, and whose code the time was spent in.
  *
- *   npm run bench -- simulation [--nodes=3] [--seeds=5] [--hours=2]
+ *   npm run bench -- simulation [--nodes=3] [--seeds=5] [--hours=2] [--rest=24]
  *
  * Processor time, which others on the machine change less than wall time. There is no target: it shows what a change of the
  * product or of the world costs.
@@ -19,6 +19,7 @@ const option = (name: string, fallback: number) =>
 const nodes = option("nodes", 3);
 const seeds = option("seeds", 5);
 const hours = option("hours", 2);
+const restHours = option("rest", 24);
 const hourMs = 3_600_000;
 
 /** Whose code a package is: what is released for clusters, the API server, or the world around them. */
@@ -99,6 +100,20 @@ async function crossings(): Promise<void> {
   report(`${seeds} crossings of ${nodes} nodes under faults`, virtualMs, cost);
 }
 
+/** Days in which crossing and way back are a few busy minutes, as they are for those who run clusters. */
+async function restingCrossing(): Promise<void> {
+  const restMs = restHours * hourMs;
+  let virtualMs = 0;
+  const cost = await measured(async () => {
+    virtualMs = (await simulateCrossing({ seed: 1, nodes, restMs })).elapsedMs;
+  });
+  report(
+    `the first of them, with a rest of ${restHours} hours and few faults before the way back`,
+    virtualMs,
+    cost,
+  );
+}
+
 async function idleCluster(): Promise<void> {
   const clock = new VirtualClock();
   const env = { clock, random: new SeededRandom(1), logger: silentLogger, meter: noMeter };
@@ -117,4 +132,5 @@ async function idleCluster(): Promise<void> {
 }
 
 await crossings();
+await restingCrossing();
 await idleCluster();

@@ -38,6 +38,8 @@ test.each([
   ["a number that is none", ["cluster", "up", "--nodes", "many"], '--nodes: "many" is not a whole number'],
   ["a port that is none", ["dashboard", "--port", "65536"], "is not a whole number from 0 to 65535"],
   ["a seed that is none", ["sim", "--seed", "1.5"], '--seed: "1.5" is not a whole number'],
+  ["steps without a trace", ["sim", "--until", "9"], "--until: without --trace nothing would be printed"],
+  ["a timeline of many", ["sim", "--seeds", "2", "--timeline", "x"], "--timeline: it is about one run"],
   ["nodes too many", ["sim", "skew", "--nodes", "9"], '--nodes: "9" is not a whole number from 1 to 3'],
   ["an order that is none", ["sim", "skew", "--orders", "700..721"], "is not a whole number from 700 to 720"],
   ["a part that is none", ["sim", "skew", "--part", "all"], "combinations, orders, versions"],

@@ -43,6 +43,7 @@ import {
 import { ContractWatch } from "./contract-watch.ts";
 import { ConversionWatch } from "./conversion-watch.ts";
 import { type CallGate, Life } from "./cut.ts";
+import { FaultDraws } from "./fault-draws.ts";
 import { FaultyCloud } from "./faulty-cloud.ts";
 import { attachmentCalls, worldOf } from "./world.ts";
 
@@ -154,7 +155,7 @@ export class ConversionWorld {
     };
     const cloud = new FaultyCloud({
       clock,
-      random,
+      draws: new FaultDraws(random),
       rates: () => undefined,
       onFault: () => {},
       onEffect: (call) => watch.asked(call),

@@ -3,7 +3,7 @@
  * begun goes on, whatever it awaits never settles, and none of its timers fires.
  */
 import type { CsiConnection, CsiConnector, CsiListener, CsiServer } from "@longshore/csi";
-import type { Seams } from "@longshore/local";
+import type { PodRuntime, Seams } from "@longshore/local";
 import type { Clock } from "@longshore/runtime";
 
 /** What stands before every call of a component: runs the call, or loses it. */
@@ -41,7 +41,7 @@ export class Life {
       clock: this.#clock(seams.clock),
       kube: this.#wrap("kube", seams.kube),
       host: this.#wrap("host", seams.host),
-      runtime: this.#wrap("runtime", seams.runtime),
+      runtime: this.#runtime(seams.runtime),
       connector: this.#connector(seams.connector),
       listener: this.#listener(seams.listener),
       cloudFor: (caller) => this.#wrap("cloud", seams.cloudFor(caller)),
@@ -79,6 +79,24 @@ export class Life {
       timer: (ms, fire) => clock.timer(ms, whileAlive(fire)),
       deadline: (ms, parent) => clock.deadline(ms, parent),
     };
+  }
+
+  #runtime(runtime: PodRuntime): PodRuntime {
+    const wrapped = this.#wrap("runtime", runtime);
+    return new Proxy(wrapped, {
+      get: (_target, property) =>
+        property === "onEnd"
+          ? runtime.onEnd && ((listener: (podUID: string) => void) => this.#onEnd(runtime, listener))
+          : Reflect.get(wrapped, property, wrapped),
+    });
+  }
+
+  #onEnd(runtime: PodRuntime, listener: (podUID: string) => void): () => void {
+    return (
+      runtime.onEnd?.((podUID) => {
+        if (!this.#cut) listener(podUID);
+      }) ?? (() => {})
+    );
   }
 
   /** The object with every call gated: asynchronous ones and streams; the rest as it is. */
@@ -163,4 +181,25 @@ export class Life {
 /** The few members of the seams that answer at once. */
 function isSynchronous(method: string): boolean {
   return method === "placeSocket";
+}
+
+/** Calls of components that change nothing. */
+const reads: ReadonlySet<string> = new Set([
+  "kube.get",
+  "kube.list",
+  "kube.servedVersion",
+  "host.stat",
+  "host.readFile",
+  "host.readDirectory",
+  "host.watchDirectory",
+  "host.usage",
+  "host.treeUsage",
+  "runtime.state",
+  "runtime.list",
+  "runtime.podsWithRunningContainers",
+]);
+
+/** Whether the call may have changed the state of the world. */
+export function mayChange({ seam, method }: SeamCall): boolean {
+  return !reads.has(`${seam}.${method}`);
 }

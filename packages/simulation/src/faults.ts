@@ -4,9 +4,10 @@
  */
 import { CsiCallError } from "@longshore/csi";
 import { KubeTransportError } from "@longshore/kube";
-import type { Clock, Random } from "@longshore/runtime";
+import type { Clock } from "@longshore/runtime";
 import { CloudError } from "@longshore/volumes";
 import type { CallGate, SeamCall } from "./cut.ts";
+import type { FaultDraws } from "./fault-draws.ts";
 
 /** How often what happens, in thousandths of calls. */
 export interface FaultRates {
@@ -20,25 +21,32 @@ export interface FaultRates {
 /** The rates unless others are given. */
 export const defaultFaultRates: FaultRates = { lostRequest: 8, lostReply: 8, delay: 120, delayMsMax: 400 };
 
-/** A gate that loses and delays calls by the random source; `onCall` is called after each that took effect. */
+/** Those of a network that is left in peace. */
+export const restingFaultRates: FaultRates = { lostRequest: 1, lostReply: 1, delay: 5, delayMsMax: 400 };
+
+/** What a call suffers. */
+export type CallFault =
+  | { readonly kind: "lostRequest" | "lostReply" }
+  /** It arrives after so many milliseconds. */
+  | { readonly kind: "delay"; readonly ms: number };
+
+/** A gate that loses and delays calls as drawn; `onCall` is called after each that may have taken effect. */
 export function faultyGate(
-  env: { readonly clock: Clock; readonly random: Random },
+  env: { readonly clock: Clock; readonly draws: FaultDraws },
   rates: () => FaultRates | undefined,
-  onCall: (call: SeamCall, fault: string | undefined) => void,
+  onCall: (call: SeamCall, fault: CallFault | undefined) => void,
 ): CallGate {
   return async (call, proceed) => {
     const now = rates();
-    const fault = now === undefined || call.seam === "runtime" ? undefined : drawFault(env.random, now, call);
-    if (fault === "delay" && now !== undefined) {
-      await env.clock.sleep(1 + env.random.below(now.delayMsMax, "delay"), new AbortController().signal);
-    }
-    if (fault === "lostRequest") {
+    const fault = now === undefined || call.seam === "runtime" ? undefined : drawFault(env.draws, now, call);
+    if (fault?.kind === "delay") await env.clock.sleep(fault.ms, new AbortController().signal);
+    if (fault?.kind === "lostRequest") {
       onCall(call, fault);
       throw lost(call);
     }
     try {
       const answer = await proceed();
-      if (fault === "lostReply") throw lost(call);
+      if (fault?.kind === "lostReply") throw lost(call);
       return answer;
     } finally {
       // Also after a failure: the call may have taken effect, and the contract is checked after each.
@@ -47,18 +55,22 @@ export function faultyGate(
   };
 }
 
-function drawFault(
-  random: Random,
-  rates: FaultRates,
-  call: SeamCall,
-): "lostRequest" | "lostReply" | "delay" | undefined {
-  const draw = random.below(1000, `fault of ${call.component} ${call.seam}.${call.method}`);
+function drawFault(draws: FaultDraws, rates: FaultRates, call: SeamCall): CallFault | undefined {
+  const draw = draws.next(`${call.component} ${call.seam}.${call.method}`);
+  const number = draw.below(1000);
+  // Drawn always: whether a fault is let happen changes no later one.
+  const ms = 1 + draw.below(rates.delayMsMax);
+  const fault = faultOf(number, ms, rates, call);
+  return fault === undefined || !draws.happens(draw) ? undefined : fault;
+}
+
+function faultOf(number: number, ms: number, rates: FaultRates, call: SeamCall): CallFault | undefined {
   // A machine does not lose its own calls; it may be slow.
   const lossy = call.seam !== "host";
-  if (lossy && draw < rates.lostRequest) return "lostRequest";
-  if (lossy && draw < rates.lostRequest + rates.lostReply) return "lostReply";
+  if (lossy && number < rates.lostRequest) return { kind: "lostRequest" };
+  if (lossy && number < rates.lostRequest + rates.lostReply) return { kind: "lostReply" };
   // From the other end of the range: one draw decides, and a call that is slow is not lost as well.
-  return draw >= 1000 - rates.delay ? "delay" : undefined;
+  return number >= 1000 - rates.delay ? { kind: "delay", ms } : undefined;
 }
 
 /** The failure that a lost request or reply looks like at this seam. */

@@ -7,9 +7,10 @@
  * in which the cloud received them.
  */
 import type { ProviderCloud } from "@longshore/reference-driver";
-import { abortable, type Clock, KeyedLock, type Random } from "@longshore/runtime";
+import { abortable, type Clock, KeyedLock } from "@longshore/runtime";
 import { CloudError } from "@longshore/volumes";
 import type { AttachmentCall } from "./contract-watch.ts";
+import type { FaultDraws } from "./fault-draws.ts";
 
 /** How often what happens, in thousandths of calls. */
 export interface CloudFaultRates {
@@ -36,7 +37,7 @@ export const defaultCloudFaultRates: CloudFaultRates = {
 /** What the faulty cloud needs, and its observers. */
 export interface FaultyCloudEnv {
   readonly clock: Clock;
-  readonly random: Pick<Random, "below">;
+  readonly draws: FaultDraws;
   /** Undefined: at the moment everything is as it should be. */
   rates(): CloudFaultRates | undefined;
   onFault(what: string): void;
@@ -44,6 +45,8 @@ export interface FaultyCloudEnv {
   onEffect(call: AttachmentCall): void;
   /** It has taken effect, whether or not the caller still runs when the answer comes. */
   onAttached(call: AttachmentCall): void;
+  /** The same for a detach. */
+  onDetached?(call: AttachmentCall): void;
 }
 
 /** The cloud's side of all callers: one queue for each disk. */
@@ -63,8 +66,8 @@ export class FaultyCloud {
     return {
       ...cloud,
       listDisks: async (signal) => {
-        if (this.#strikes("throttledList")) {
-          this.#env.onFault("listDisks throttled");
+        if (this.#isThrottled()) {
+          this.#env.onFault("throttles a list of all disks");
           throw new CloudError("Throttled", "listDisks: too many requests, slow down");
         }
         return cloud.listDisks(signal);
@@ -81,19 +84,17 @@ export class FaultyCloud {
   }
 
   async #change<T>(call: AttachmentCall, signal: AbortSignal, effect: () => Promise<T>): Promise<T> {
-    const { clock, random, rates, onFault, onEffect, onAttached } = this.#env;
-    const isLate = this.#strikes("lateChange");
-    const takesMs =
-      isLate || this.#strikes("slowChange")
-        ? 1 + random.below(rates()?.changeMsMax ?? 1, `time of ${call.op}`)
-        : 0;
-    const what = `${call.path} ${call.op} ${call.diskId} ${call.nodeName}`;
-    if (takesMs > 0) onFault(`${what} ${isLate ? "fails and takes effect later" : "is slow"}: ${takesMs} ms`);
+    const { clock, onFault, onEffect, onAttached, onDetached } = this.#env;
+    const { takesMs, isLate } = this.#drawChange(call);
+    const what = `${call.op} of ${call.diskId} ${call.op === "attach" ? "to" : "from"} ${call.nodeName} for the ${call.path} code`;
+    if (isLate) onFault(`answers the ${what} with an error, and does it ${takesMs} ms later`);
+    else if (takesMs > 0) onFault(`takes ${takesMs} ms for the ${what}`);
     const work = this.#queue.run(call.diskId, async () => {
       if (takesMs > 0) await clock.sleep(takesMs, never());
       onEffect(call);
       const answer = await effect();
       if (call.op === "attach") onAttached(call);
+      else onDetached?.(call);
       return answer;
     });
     // Its caller may have got another error or have died: unhandled, its failure would end the process.
@@ -102,9 +103,24 @@ export class FaultyCloud {
     return abortable(work, signal);
   }
 
-  #strikes(fault: "throttledList" | "slowChange" | "lateChange"): boolean {
-    const rates = this.#env.rates();
-    return rates !== undefined && this.#env.random.below(1000, fault) < rates[fault];
+  #isThrottled(): boolean {
+    const { draws, rates } = this.#env;
+    const now = rates();
+    if (now === undefined) return false;
+    const draw = draws.next("cloud listDisks");
+    return draw.below(1000) < now.throttledList && draws.happens(draw);
+  }
+
+  #drawChange({ op, diskId }: AttachmentCall): { readonly takesMs: number; readonly isLate: boolean } {
+    const { draws, rates } = this.#env;
+    const now = rates();
+    if (now === undefined) return { takesMs: 0, isLate: false };
+    const draw = draws.next(`cloud ${op} ${diskId}`);
+    const number = draw.below(1000);
+    const takesMs = 1 + draw.below(now.changeMsMax);
+    const isLate = number < now.lateChange;
+    const strikes = number < now.lateChange + now.slowChange && draws.happens(draw);
+    return strikes ? { takesMs, isLate } : { takesMs: 0, isLate: false };
   }
 }
 

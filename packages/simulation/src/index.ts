@@ -1,5 +1,6 @@
 /** Seeded simulation of crossings, with the contract checked at every step. */
 
+export { type DiskSpan, DiskTimeline } from "./disk-timeline.ts";
 export { defaultFaultRates, type FaultRates } from "./faults.ts";
 export { type CloudFaultRates, defaultCloudFaultRates } from "./faulty-cloud.ts";
 export {
@@ -7,6 +8,7 @@ export {
   type ConversionSimulationResult,
   simulateConversion,
 } from "./simulate-conversion.ts";
+export { type Minimised, type MinimiseOptions, minimise } from "./minimise.ts";
 export { type SimulationOptions, type SimulationResult, simulateCrossing } from "./simulate-crossing.ts";
 export {
   combinationBreaks,
@@ -57,4 +59,6 @@ export {
   versionStories,
 } from "./skew/skew-versions.ts";
 export type { SkewMode, SkewOptions, Stall } from "./skew/stall.ts";
+export { type TimelineHeading, timelinePage } from "./timeline-page.ts";
+export { type TraceEvent, type TraceKind, traceLine } from "./trace.ts";
 export { violationTrace } from "./violation-trace.ts";

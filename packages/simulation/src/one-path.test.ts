@@ -95,7 +95,7 @@ describe("over to CSI", () => {
       scene.cloud(slow);
       await scene.scaleWriter(1);
       await scene.until("an attach is under way", () =>
-        scene.faults.some((fault) => fault.includes("attach vol")),
+        scene.faults.some((fault) => fault.includes("the attach of vol")),
       );
       scene.crash(manager);
       await scene.until("the cloud has attached it", () => scene.attachments === 1);
@@ -147,7 +147,7 @@ describe("back to the in-tree code", () => {
         if (step === "flip") flips.push(`${step} with ${scene.attachments} attached`);
       });
       await scene.until("the driver detaches", () =>
-        scene.faults.some((fault) => fault.includes("csi detach")),
+        scene.faults.some((fault) => /the detach of .* for the csi code/.test(fault)),
       );
       scene.crash(victim);
       await scene.sleep(3_000);

@@ -20,7 +20,12 @@ import {
   writerProgram,
   writerSet,
 } from "@longshore/local";
-import { type CrossingDirection, crossingSubject, runCrossing } from "@longshore/migration";
+import {
+  type CrossingDirection,
+  type CrossingEvent,
+  crossingSubject,
+  runCrossing,
+} from "@longshore/migration";
 import {
   type Logger,
   noMeter,
@@ -33,9 +38,20 @@ import {
 } from "@longshore/runtime";
 import type { CloudCaller } from "@longshore/volumes";
 import { ContractWatch } from "./contract-watch.ts";
-import { type CallGate, Life, type SeamCall } from "./cut.ts";
-import { defaultFaultRates, type FaultRates, faultyGate } from "./faults.ts";
+import { type CallGate, Life, mayChange, type SeamCall } from "./cut.ts";
+import type { DiskTimeline } from "./disk-timeline.ts";
+import { FaultDraws } from "./fault-draws.ts";
+import {
+  type CallFault,
+  defaultFaultRates,
+  type FaultRates,
+  faultyGate,
+  restingFaultRates,
+} from "./faults.ts";
 import { type CloudFaultRates, defaultCloudFaultRates, FaultyCloud } from "./faulty-cloud.ts";
+import { Rest } from "./rest.ts";
+import { standstill } from "./standstill.ts";
+import { type TraceEvent, TraceHash, type TraceKind, traceLine } from "./trace.ts";
 import { attachmentCalls, worldOf } from "./world.ts";
 
 /** What to simulate. */
@@ -49,8 +65,19 @@ export interface SimulationOptions {
   readonly cloud?: CloudFaultRates | "faultFree";
   /** Whether components crash; default true. */
   readonly crashes?: boolean;
-  /** Called for every line of the trace. */
-  readonly onTrace?: (line: string) => void;
+  /**
+   * How long the cluster rests between the crossing and its way back, in milliseconds: its programs work at long intervals, and
+   * components crash every ten minutes instead of every second. Default 5 s, of which nothing rests.
+   */
+  readonly restMs?: number;
+  /** The names of the only faults that happen, as {@link SimulationResult.struck} has them; left out: all that are drawn. */
+  readonly only?: ReadonlySet<string>;
+  /** The run ends after this step. */
+  readonly until?: number;
+  /** Called for every event of the trace. */
+  readonly onTrace?: (event: TraceEvent) => void;
+  /** Follows who holds which disk. */
+  readonly timeline?: DiskTimeline;
   readonly logger?: Logger;
 }
 
@@ -61,6 +88,8 @@ export interface SimulationResult {
   readonly violations: readonly string[];
   readonly crashes: number;
   readonly faults: number;
+  /** The names of the faults and crashes that happened, in order. */
+  readonly struck: readonly string[];
   /** Calls at the seams, each a step at which the contract was checked. */
   readonly steps: number;
   readonly acknowledgedWrites: number;
@@ -72,13 +101,18 @@ export interface SimulationResult {
 
 const calmWithinMs = 15 * 60_000;
 const crossingWithinMs = 60 * 60_000;
+const restMsDefault = 5_000;
+/** Below it, a pause is no rest: all goes on as in the crossing. */
+const restMsMin = 60_000;
+const restingCrashMs = 20 * 60_000;
 
 /** Runs one seed. Never throws for what the simulated world does; a stuck world is a violation of C8. */
 export async function simulateCrossing(options: SimulationOptions): Promise<SimulationResult> {
   const clock = new VirtualClock();
   const run = new Simulation(clock, new SeededRandom(options.seed), options);
+  const limitMs = crossingWithinMs + calmWithinMs * 2 + (options.restMs ?? restMsDefault);
   try {
-    await clock.run(run.play(), { limitMs: crossingWithinMs + calmWithinMs * 2 });
+    await clock.run(Promise.race([run.play(), run.stopped]), { limitMs });
   } catch (error) {
     run.watch.report("C8", `${error instanceof Error ? error.message : String(error)}; ${run.standstill()}`);
   }
@@ -87,39 +121,53 @@ export async function simulateCrossing(options: SimulationOptions): Promise<Simu
 
 class Simulation {
   readonly watch = new ContractWatch(
-    (c) => this.#trace(`${c.path} ${c.op} ${c.diskId} ${c.nodeName}`),
-    (violation) => this.#trace(`broken: ${violation}`),
+    ({ op, path, diskId, nodeName }) => this.#trace("disk", diskId, diskText(op, path, nodeName)),
+    (violation) => this.#trace("broken", "the contract is broken:", violation),
   );
+  /** Resolves when the step has come after which the run ends. */
+  readonly stopped: Promise<void>;
   readonly #clock: VirtualClock;
   readonly #random: Random;
   readonly #options: SimulationOptions;
   readonly #lives = new Map<string, Life>();
   readonly #comeBacks: Promise<void>[] = [];
   readonly #faultyCloud: FaultyCloud;
+  readonly #draws: FaultDraws;
+  readonly #rest: Rest;
+  readonly #traceHash = new TraceHash();
   readonly #signal = new AbortController().signal;
+  #stop: () => void = () => {};
+  #hasStopped = false;
   #cluster: InProcessCluster | undefined;
   #healed = false;
   #crashes = 0;
   #faults = 0;
   #steps = 0;
   #acknowledged = 0;
-  #hash = 0x811c9dc5;
 
   constructor(clock: VirtualClock, random: Random, options: SimulationOptions) {
     this.#clock = clock;
     this.#random = random;
     this.#options = options;
+    this.#draws = new FaultDraws(random.fork("faults"), options.only);
+    this.#rest = new Rest(clock);
+    this.stopped = new Promise((resolve) => {
+      this.#stop = resolve;
+    });
     this.#faultyCloud = new FaultyCloud({
       clock,
-      random: random.fork("cloud"),
+      draws: this.#draws,
       rates: () => this.#cloudRates(),
       onFault: (what) => {
         this.#faults++;
-        this.#trace(`cloud: ${what}`);
+        this.#trace("cloud", "the cloud", what);
       },
       onEffect: (call) => this.watch.asked(call),
       onAttached: (call) => {
         if (this.#cluster !== undefined) this.watch.attachAnswered(call, worldOf(this.#cluster));
+      },
+      onDetached: () => {
+        if (this.#cluster !== undefined) this.#look(this.#cluster);
       },
     });
   }
@@ -130,35 +178,17 @@ class Simulation {
       violations: this.watch.violations,
       crashes: this.#crashes,
       faults: this.#faults,
+      struck: this.#draws.struck,
       steps: this.#steps,
       acknowledgedWrites: this.#acknowledged,
       elapsedMs: Math.round(this.#clock.monotonicMs()),
-      traceHash: this.#hash.toString(16).padStart(8, "0"),
+      traceHash: this.#traceHash.toString(),
     };
   }
 
   /** The state of the cluster, for a simulation that did not come to its end. */
   standstill(): string {
-    const cluster = this.#cluster;
-    if (cluster === undefined) return "no cluster came up";
-    const pods = cluster.objects(resources.pods).map((pod) => {
-      const deleting = pod.metadata.deletionTimestamp === undefined ? "" : " deleting";
-      const ready = pod.status?.conditions?.find((c) => c.type === "Ready")?.status;
-      return `${pod.metadata.name} ${pod.status?.phase} ready=${ready} on ${pod.spec?.nodeName}${deleting}`;
-    });
-    const budgets = cluster
-      .objects(resources.podDisruptionBudgets)
-      .map((b) => `budget ${JSON.stringify(b.status)}`);
-    const nodes = cluster.objects(resources.nodes).map((n) => {
-      const ready = n.status?.conditions?.find((c) => c.type === "Ready");
-      const names = (n.status?.volumesAttached ?? []).map((v) => v.name);
-      return `${n.metadata.name} ready=${ready?.status} (${ready?.message}) unschedulable=${n.spec?.unschedulable} taints=${n.spec?.taints?.map((t) => t.key)} attached=${names} inUse=${n.status?.volumesInUse}`;
-    });
-    const events = cluster
-      .objects(resources.events)
-      .slice(-8)
-      .map((e) => `${e.involvedObject.name} ${e.reason} ${e.message}`);
-    return [...pods, ...budgets, ...nodes, ...events].join("; ");
+    return this.#cluster === undefined ? "no cluster came up" : standstill(this.#cluster).join("; ");
   }
 
   async play(): Promise<void> {
@@ -172,21 +202,22 @@ class Simulation {
     const config = clusterConfig(nodes, "unprivileged");
     this.#healed = true; // No faults while the cluster comes up.
     const faulty = faultyGate(
-      { clock: this.#clock, random: this.#random.fork("faults") },
-      () => (this.#healed ? undefined : (this.#options.rates ?? defaultFaultRates)),
+      { clock: this.#clock, draws: this.#draws },
+      () => this.#callRates(),
       (call, fault) => {
         if (fault !== undefined) this.#faults++;
-        if (fault !== undefined) this.#trace(`${call.component} ${call.seam}.${call.method} ${fault}`);
-        this.#step();
+        if (fault !== undefined) this.#trace("call", call.component, callText(call, fault));
+        this.#step(call);
       },
     );
-    // A stream of its own: how much the other faults draw does not shift the draws of deaths.
-    const deaths = this.#random.fork("deaths");
     const gate: CallGate = (call, proceed) =>
-      faulty(call, () => (this.#isDeadly(call, deaths) ? this.#dieAt(call, deaths, proceed) : proceed()));
+      faulty(call, () => {
+        const death = this.#deathAt(call);
+        return death === undefined ? proceed() : this.#dieAt(call, death, proceed);
+      });
     const cluster = await createInProcessCluster(env, {
       config,
-      programs: (host) => recordPrograms(this.#clock, host),
+      programs: (host) => recordPrograms(this.#rest.clock(), host),
       isolate: (name, seams) => {
         const life = new Life(name, gate);
         this.#lives.set(name, life);
@@ -203,7 +234,7 @@ class Simulation {
     const crashes =
       this.#options.crashes === false ? Promise.resolve() : this.#crashAtRandom(cluster, ended.signal);
     await this.#cross(env, cluster, "migrate");
-    await this.#clock.sleep(5000, this.#signal);
+    await this.#pause();
     await this.#cross(env, cluster, "rollback");
     this.#healed = true;
     ended.abort(new Error("healed"));
@@ -213,6 +244,14 @@ class Simulation {
     await this.#expectNothingLost(cluster, nodes);
     await this.#expectNothingStranded(cluster);
     await cluster.stop();
+  }
+
+  async #pause(): Promise<void> {
+    const { restMs = restMsDefault } = this.#options;
+    if (restMs < restMsMin) return this.#clock.sleep(restMs, this.#signal);
+    this.#trace("rest", "the cluster", `rests for ${(restMs / 3_600_000).toFixed(1)} hours`);
+    await this.#rest.during(restMs, this.#signal);
+    this.#trace("rest", "the cluster", "has rested");
   }
 
   async #startWriters(cluster: InProcessCluster, replicas: number): Promise<void> {
@@ -235,7 +274,7 @@ class Simulation {
 
   /** Runs the crossing; where it ends in an error, it is begun again, as an administrator would. */
   async #cross(env: RuntimeEnv, cluster: InProcessCluster, direction: CrossingDirection): Promise<void> {
-    this.#trace(`crossing: ${direction}`);
+    this.#trace("crossing", "the administrator", `begins: ${direction}`);
     // One host for all tries: it holds the journal from which the next run resumes.
     const host = new SimulatedHost({ name: `operator-${direction}` });
     for (;;) {
@@ -248,16 +287,21 @@ class Simulation {
             journalFile: "/crossing.json",
             onEvent: (e) =>
               this.#trace(
+                "crossing",
+                "the crossing",
                 e.kind === "warning"
-                  ? `crossing: warns of ${e.finding.object}`
-                  : `crossing: ${e.kind} ${e.step} ${e.nodeName ?? ""}`,
+                  ? `warns of ${e.finding.object}`
+                  : [crossingWords[e.kind], e.step, e.nodeName]
+                      .filter((word) => word !== undefined)
+                      .join(" "),
               ),
           },
           this.#signal,
         );
         return;
       } catch (error) {
-        this.#trace(`crossing ended: ${error instanceof Error ? error.message : String(error)}`);
+        const why = error instanceof Error ? error.message : String(error);
+        this.#trace("crossing", "the crossing", `ends with an error: ${why}`);
         if (this.#clock.monotonicMs() > crossingWithinMs) throw error;
         await this.#clock.sleep(2000, this.#signal);
       }
@@ -265,23 +309,27 @@ class Simulation {
   }
 
   async #crashAtRandom(cluster: InProcessCluster, until: AbortSignal): Promise<void> {
-    const random = this.#random.fork("crashes");
-    const pause = (ms: number) =>
-      this.#clock.sleep(ms, until).then(
+    const pause = (ms: number, restingMs: number) =>
+      this.#rest.sleep(ms, restingMs, until).then(
         () => true,
         () => false,
       );
-    while (await pause(20 + random.below(1500, "until the next crash"))) {
+    for (;;) {
+      const draw = this.#draws.next("crash");
+      const pauseMs = 20 + draw.below(1500);
+      const restingMs = draw.below(restingCrashMs);
       const victims = [...cluster.componentNames, "apiserver"];
-      const name = victims[random.below(victims.length, "victim")] ?? "apiserver";
-      if (name === "apiserver") {
+      const name = victims[draw.below(victims.length)] ?? "apiserver";
+      const downMs = 50 + draw.below(3000);
+      if (!(await pause(pauseMs, restingMs))) break;
+      const isApiServer = name === "apiserver";
+      if (!(isApiServer || cluster.isRunning(name)) || !this.#draws.happens(draw)) continue;
+      if (!isApiServer) this.#crash(cluster, name, downMs);
+      else {
         this.#crashes++;
-        this.#trace("crash apiserver");
+        this.#trace("life", "the API server", "restarts");
         cluster.restartApiServer();
-        continue;
       }
-      if (!cluster.isRunning(name)) continue;
-      this.#crash(cluster, name, 50 + random.below(3000, "time down"));
     }
     await Promise.all(this.#comeBacks);
   }
@@ -289,35 +337,41 @@ class Simulation {
   /** Cuts a component off and starts it again later. */
   #crash(cluster: InProcessCluster, name: string, downMs: number): void {
     this.#crashes++;
-    this.#trace(`crash ${name}`);
+    this.#trace("life", name, `crashes, and is down for ${downMs} ms`);
     cluster.drop(name);
     for (const endpoint of this.#lives.get(name)?.cut() ?? []) cluster.csi.crash(endpoint);
     this.#comeBacks.push(
       this.#clock.sleep(downMs, this.#signal).then(async () => {
-        this.#trace(`start ${name}`);
+        this.#trace("life", name, "starts again");
         await cluster.start(name);
       }),
     );
   }
 
   /** Whether the component dies when it asks the cloud for an attach or a detach. */
-  #isDeadly({ component, seam, method }: SeamCall, random: Random): boolean {
+  #deathAt({ component, seam, method }: SeamCall): Death | undefined {
     const rates = this.#options.crashes === false ? undefined : this.#cloudRates();
-    if (rates === undefined || seam !== "cloud" || !["attachDisk", "detachDisk"].includes(method))
-      return false;
+    if (rates === undefined || seam !== "cloud" || !["attachDisk", "detachDisk"].includes(method)) return;
     // Each death schedules a start: a second death while it is down would start it twice.
-    if (this.#cluster?.isRunning(component) !== true) return false;
-    return random.below(1000, `death of ${component}`) < rates.deathAtChange;
+    if (this.#cluster?.isRunning(component) !== true) return;
+    const draw = this.#draws.next(`death of ${component}`);
+    const isDrawn = draw.below(1000) < rates.deathAtChange;
+    const death = { downMs: 50 + draw.below(3000), isAnswered: draw.below(2) !== 0 };
+    return isDrawn && this.#draws.happens(draw) ? death : undefined;
   }
 
   /** Before the call leaves, or while the cloud is at it. */
-  async #dieAt<T>({ component }: SeamCall, random: Random, proceed: () => Promise<T>): Promise<T> {
-    const downMs = 50 + random.below(3000, "time down");
-    const answer = random.below(2, "when") === 0 ? undefined : proceed();
+  async #dieAt<T>({ component }: SeamCall, death: Death, proceed: () => Promise<T>): Promise<T> {
+    const answer = death.isAnswered ? proceed() : undefined;
     answer?.catch(() => {});
-    if (this.#cluster !== undefined) this.#crash(this.#cluster, component, downMs);
+    if (this.#cluster !== undefined) this.#crash(this.#cluster, component, death.downMs);
     // The life is cut by now: a call that has not left is lost there, and its caller waits for ever.
     return answer ?? proceed();
+  }
+
+  #callRates(): FaultRates | undefined {
+    if (this.#healed) return undefined;
+    return this.#rest.isOn ? restingFaultRates : (this.#options.rates ?? defaultFaultRates);
   }
 
   #cloudRates(): CloudFaultRates | undefined {
@@ -391,11 +445,23 @@ class Simulation {
   }
 
   /** Every call at a seam is a step: whatever it changed, the contract must hold after it. */
-  #step(): void {
+  #step(call: SeamCall): void {
+    if (this.#hasStopped) return;
     this.#steps++;
     const cluster = this.#cluster;
     if (cluster === undefined) return;
-    this.watch.check(worldOf(cluster));
+    if (mayChange(call)) this.#look(cluster);
+    if (this.#steps !== this.#options.until) return;
+    for (const line of standstill(cluster)) this.#trace("stopped", "at the end:", line);
+    // What is under way goes on until its next wait: it belongs to no step any more.
+    this.#hasStopped = true;
+    this.#stop();
+  }
+
+  #look(cluster: InProcessCluster): void {
+    const world = worldOf(cluster);
+    this.watch.check(world);
+    this.#options.timeline?.look(this.#clock.monotonicMs(), world);
     for (const violation of cluster.disks.violations) this.watch.report("C2", violation);
   }
 
@@ -403,12 +469,43 @@ class Simulation {
     return acknowledgedRecords(await cluster.podLogs(`writer-${ordinal}`));
   }
 
-  #trace(line: string): void {
-    const text = `${Math.round(this.#clock.monotonicMs())} ${line}`;
-    // FNV-1a: two runs of one seed are compared by this number instead of by their traces.
-    for (let i = 0; i < text.length; i++) {
-      this.#hash = Math.imul(this.#hash ^ text.charCodeAt(i), 0x01000193) >>> 0;
-    }
-    this.#options.onTrace?.(text);
+  #trace(kind: TraceKind, subject: string, text: string): void {
+    if (this.#hasStopped) return;
+    const event = { atMs: Math.round(this.#clock.monotonicMs()), step: this.#steps, kind, subject, text };
+    this.#traceHash.add(traceLine(event));
+    this.#options.timeline?.note(event);
+    this.#options.onTrace?.(event);
+  }
+}
+
+/** What the crossing says of its steps. */
+const crossingWords: Readonly<Record<Exclude<CrossingEvent["kind"], "warning">, string>> = {
+  stepStarted: "begins:",
+  stepDone: "has done:",
+  waiting: "waits at:",
+};
+
+/** How a component dies at a call. */
+interface Death {
+  readonly downMs: number;
+  /** The call has left when it dies. */
+  readonly isAnswered: boolean;
+}
+
+function diskText(op: "attach" | "detach", path: string, nodeName: string): string {
+  return op === "attach"
+    ? `is attached to ${nodeName} by the ${path} code`
+    : `is detached from ${nodeName} by the ${path} code`;
+}
+
+function callText({ seam, method }: SeamCall, fault: CallFault): string {
+  const call = `its call ${seam}.${method}`;
+  switch (fault.kind) {
+    case "delay":
+      return `waits ${fault.ms} ms with ${call}`;
+    case "lostRequest":
+      return `loses ${call} on the way`;
+    case "lostReply":
+      return `loses the answer to ${call}, which took effect`;
   }
 }

@@ -9,7 +9,7 @@ import {
   underCrossingLease,
 } from "@longshore/migration";
 import type { Host } from "@longshore/runtime";
-import { Life } from "@longshore/testing/kube";
+import { Life, type Side, sampleOf } from "@longshore/testing/kube";
 import { type CrossingWorld, crossingWorld } from "./crossing-world.ts";
 
 const subject = crossingSubject("aws-ebs");
@@ -81,21 +81,65 @@ export async function crashCrossing(
       const point = `${side} ${whole.log[at - 1]} (${at})`;
       // Another machine goes on half of the time: it has no journal of its own.
       const next = at % 2 === 0 ? "m1" : "m2";
-      const problems = await crashed(direction, new Life(at, side), next).catch((error) => [String(error)]);
+      const problems = await crashed(direction, [new Life(at, side)], next).catch((error) => [String(error)]);
       if (problems.length > 0) failures.push(`${point}: ${problems.join("; ")}`);
     }
   }
   return { points, failures };
 }
 
-async function crashed(direction: CrossingDirection, life: Life, next: string): Promise<readonly string[]> {
+/** How pairs of points went. */
+export interface CrashPairReport {
+  /** All pairs: of each point of a whole run with each of the same run, of which the second may lie past its end. */
+  readonly pairs: number;
+  readonly played: number;
+  /** Pairs of which the second run came to its end before its point. */
+  readonly ended: number;
+  readonly failures: readonly string[];
+}
+
+/** Kills a run, and the run that goes on after it; a third one ends the crossing. Plays `most` of the pairs, drawn by a seed. */
+export async function crashCrossingTwice(
+  direction: CrossingDirection,
+  most: number,
+): Promise<CrashPairReport> {
+  const whole = new Life();
+  const undisturbed = await worldBefore(direction);
+  await undisturbed.clock.run(run(undisturbed, direction, whole, "m1"));
+  await undisturbed.stop();
+  const points = Array.from({ length: whole.calls }, (_, at) => at + 1).flatMap((at) =>
+    (["before", "after"] as const).map((side): readonly [number, Side] => [at, side]),
+  );
+  const all = points.flatMap((first) => points.map((second) => [first, second] as const));
+  const chosen = sampleOf(all, most, 1);
+  const failures: string[] = [];
+  let ended = 0;
+  for (const pair of chosen) {
+    const lives = pair.map(([at, side]) => new Life(at, side));
+    const problems = await crashed(direction, lives, "m2").catch((error) => [String(error)]);
+    const isShort = problems[0] === notReached && lives[0]?.dead === true;
+    if (isShort) ended++;
+    else if (problems.length > 0) failures.push(`${pair.join(" then ")}: ${problems.join("; ")}`);
+  }
+  return { pairs: all.length, played: chosen.length, ended, failures };
+}
+
+const notReached = "the point was not reached";
+
+async function crashed(
+  direction: CrossingDirection,
+  lives: readonly Life[],
+  next: string,
+): Promise<readonly string[]> {
   const world = await worldBefore(direction);
   try {
-    const killed = run(world, direction, life, "m1");
-    killed.catch(() => {});
-    await world.clock.run(Promise.race([killed, life.death]), { limitMs: 3_600_000 });
-    if (!life.dead) return ["the point was not reached"];
-    await world.clock.advance(3000);
+    for (const [number, life] of lives.entries()) {
+      const killed = run(world, direction, life, number === 0 ? "m1" : next);
+      killed.catch(() => {});
+      await world.clock.run(Promise.race([killed, life.death]), { limitMs: 3_600_000 });
+      if (!life.dead) return [notReached];
+      await world.clock.advance(3000);
+    }
     await world.clock.run(run(world, direction, new Life(), next), { limitMs: 3_600_000 });
     await world.clock.advance(5000);
     return [...world.broken, ...(await leftovers(world, direction))];

@@ -5,7 +5,7 @@
 import { startAttacher, startProvisioner, startResizer, startSnapshotter } from "@longshore/sidecars";
 import { startSnapshotController } from "@longshore/sidecars/snapshot-controller";
 import { describe, expect, it } from "vitest";
-import { type CrashScenario, crashAtEveryPoint, crashRandomly } from "./crash-points.ts";
+import { type CrashScenario, crashAtEveryPoint, crashInPairs, crashRandomly } from "./crash-points.ts";
 import { workCycles } from "./work-cycles.ts";
 
 /** `rpcs`: what the cycle must have asked the driver for, or it did not do its work. */
@@ -56,6 +56,17 @@ describe.each([
     60_000,
   );
 });
+
+it.each(scenarios)(
+  "the work of a $name that is killed, and the one after it too, ends well",
+  async (scenario) => {
+    const { failures, pairs, summary } = await crashInPairs(scenario, 40);
+    console.log(summary);
+    expect(failures).toEqual([]);
+    expect(pairs).toBeGreaterThan(200);
+  },
+  600_000,
+);
 
 it.each(scenarios)(
   "the work of a $name that is killed several times, anywhere, ends well",

@@ -1,7 +1,7 @@
 /** Runs a work cycle once for each point at which its sidecar can die, and reports how many of them ended well. */
 import { type Component, SeededRandom } from "@longshore/runtime";
 import type { SidecarEnv } from "@longshore/sidecars";
-import { Life } from "@longshore/testing/kube";
+import { type CrashPair, type CrashPoint, Life, pointsOf, sampleOf } from "@longshore/testing/kube";
 import { mortal } from "../../../packages/sidecars/src/testing/crashing.ts";
 import { type CrashWorld, crashWorld } from "./crash-world.ts";
 import type { WorkCycle } from "./work-cycles.ts";
@@ -61,6 +61,54 @@ export async function crashAtEveryPoint(scenario: CrashScenario, awayMs: number)
     calls: undisturbed.log,
     summary: `${scenario.name}: ${points - failures.length}/${points} crash points`,
   };
+}
+
+/** How the pairs went. */
+export interface PairReport {
+  /** All pairs: of each point of the first life with each of the life after it. */
+  readonly pairs: number;
+  readonly played: number;
+  readonly failures: readonly Failure[];
+  /** e.g. `attacher: 60/60 of 2116 pairs of crash points` */
+  readonly summary: string;
+}
+
+/**
+ * Kills the sidecar at a point of its cycle, and the one that takes its place, at once, at a point of what is left of it.
+ * @param most how many pairs to play, drawn by a seed; all of them with `LONGSHORE_CRASH_PAIRS=all`
+ */
+export async function crashInPairs(scenario: CrashScenario, most: number): Promise<PairReport> {
+  const undisturbed = await runWithoutCrash(scenario);
+  const all: CrashPair[] = [];
+  for (const first of pointsOf(undisturbed.calls)) {
+    const second = new Life();
+    await live(scenario, [
+      { life: lifeTo(first), awayMs: 0 },
+      { life: second, awayMs: 0 },
+    ]);
+    all.push(...pointsOf(second.calls).map((point): CrashPair => [first, point]));
+  }
+  const failures: Failure[] = [];
+  const chosen = sampleOf(all, most, 1);
+  for (const pair of chosen) {
+    const lives = pair.map((point) => ({ life: lifeTo(point), awayMs: 0 }));
+    const { error } = await live(scenario, lives);
+    const point = lives
+      .map(({ life }, at) => `${pair[at]?.side} ${life.log.at(-1)} (${life.calls})`)
+      .join(", ");
+    if (error !== undefined) failures.push({ point, error });
+    else if (!lives.every(({ life }) => life.dead)) failures.push({ point, error: new Error("not reached") });
+  }
+  return {
+    pairs: all.length,
+    played: chosen.length,
+    failures,
+    summary: `${scenario.name}: ${chosen.length - failures.length}/${chosen.length} of ${all.length} pairs of crash points`,
+  };
+}
+
+function lifeTo({ at, side }: CrashPoint): Life {
+  return new Life(at, side);
 }
 
 /** What a run of several deaths is made from; the same seed yields the same run. */

@@ -173,6 +173,11 @@ export interface PodRuntime extends ContainerRuntime {
   exec(request: ExecRequest): Promise<ExecProcess>;
   /** The container's standard input; undefined where it has none, or has had all of it. */
   attachInput(request: AttachRequest): Promise<ContainerInput | undefined>;
+  /**
+   * Calls `listener` with the pod's UID each time one of its containers has ended. Returns a function that unsubscribes.
+   * Absent where the runtime does not learn of it by itself: then `state` has to be asked.
+   */
+  onEnd?(listener: (podUID: string) => void): () => void;
   /** UIDs of all pods it knows, running or ended. */
   list(signal: AbortSignal): Promise<readonly string[]>;
 }

@@ -43,6 +43,7 @@ export function createProgramPodRuntime(
   losePower(): void;
 } {
   const pods = new Map<string, Map<string, Running>>();
+  const listeners = new Set<(podUID: string) => void>();
 
   const start = (config: ContainerConfig, before: Running | undefined): Running => {
     const controller = new AbortController();
@@ -60,6 +61,7 @@ export function createProgramPodRuntime(
       state: { kind: "running", ...run },
       done: runProgram(programs, config, config.argv, controller.signal).then((exitCode) => {
         running.state = { kind: "ended", ...run, exitCode, finishedAt: clock.now().toISOString() };
+        for (const listener of listeners) listener(config.podUID);
       }),
     };
     return running;
@@ -102,6 +104,10 @@ export function createProgramPodRuntime(
     },
     async attachInput() {
       return undefined;
+    },
+    onEnd(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
     },
     async list() {
       return [...pods.keys()];

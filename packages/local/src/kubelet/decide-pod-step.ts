@@ -112,8 +112,8 @@ export type PodStep =
       /** This pass has reported the pause. */
       readonly isNew: boolean;
     }
-  /** Nothing but the runtime knows when a container ends. */
-  | { readonly step: "checkAgain"; readonly pod: Stored<Pod> }
+  /** Nothing but the runtime knows when a container ends. `overdueInMs`: until the pod's time is up, where it has an end. */
+  | { readonly step: "checkAgain"; readonly pod: Stored<Pod>; readonly overdueInMs?: number }
   | { readonly step: "terminate"; readonly pod: Stored<Pod>; readonly graceMs: number }
   | { readonly step: "checkVolumes" }
   | { readonly step: "waitUntilVolumesGone" }
@@ -156,11 +156,17 @@ function decideAfterEnd({ pod, containers, pass }: NodePod): PodStep {
     : { step: "settle" };
 }
 
-function isOverdue({ pod, now }: NodePod): boolean {
+function isOverdue(observed: NodePod): boolean {
+  const leftMs = overdueInMs(observed);
+  return leftMs !== undefined && leftMs <= 0;
+}
+
+/** Time until the pod has run as long as it may, in milliseconds; undefined: it may run for ever, or has not begun. */
+function overdueInMs({ pod, now }: NodePod): number | undefined {
   const { activeDeadlineSeconds } = pod.spec ?? {};
   const { startTime } = pod.status ?? {};
-  if (activeDeadlineSeconds === undefined || startTime === undefined) return false;
-  return now.getTime() - Date.parse(startTime) >= 1000 * activeDeadlineSeconds;
+  if (activeDeadlineSeconds === undefined || startTime === undefined) return undefined;
+  return Date.parse(startTime) + 1000 * activeDeadlineSeconds - now.getTime();
 }
 
 /** What a pod that is evicted at once still has. Source: upstream pkg/kubelet/eviction, immediateEvictionGracePeriodSeconds. */
@@ -221,8 +227,9 @@ function decideRun(observed: NodePod): PodStep {
       const report = reportOf(observed);
       if (report !== undefined) return report;
       const isOneRunning = [...observed.containers.values()].some(({ kind }) => kind === "running");
+      const leftMs = overdueInMs(observed);
       return plan.pauseMs === undefined || plan.paused === undefined
-        ? { step: "checkAgain", pod }
+        ? { step: "checkAgain", pod, ...(leftMs === undefined ? {} : { overdueInMs: leftMs }) }
         : {
             step: "waitForRestart",
             pod,

@@ -48,7 +48,10 @@ export interface PodParts {
   readonly logDir: string;
 }
 
+/** How often a runtime that does not say when a container ends is asked. */
 const runningCheckMs = 1000;
+/** The same of one that does: a safeguard. */
+const watchedCheckMs = 60_000;
 const goneCheckMs = 500;
 /** A hook that does not end fails: it would hold up the pod's other containers for ever. */
 const postStartMaxMs = 120_000;
@@ -116,9 +119,10 @@ function startingActions(parts: PodParts): Actions<PodObservation, StartingStep>
       if (isOneRunning) probes.follow(pod);
       return { requeueAfterMs: isOneRunning ? Math.min(pauseMs, runningCheckMs) : pauseMs };
     },
-    checkAgain({ pod }) {
+    checkAgain({ pod, overdueInMs = Number.POSITIVE_INFINITY }) {
       probes.follow(pod);
-      return { requeueAfterMs: runningCheckMs };
+      const checkMs = runtime.onEnd === undefined ? runningCheckMs : watchedCheckMs;
+      return { requeueAfterMs: Math.min(checkMs, overdueInMs) };
     },
   };
 }

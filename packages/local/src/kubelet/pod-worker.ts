@@ -74,6 +74,8 @@ export function startPodWorker(env: PodWorkerEnv, options: PodWorkerOptions): Po
   const controller = startPodController(env, options, probes, waits);
   onVerdict = (podUID) => controller.wake(podUID);
   scope.own(probes, controller);
+  const endWatch = env.runtime.onEnd?.((podUID) => controller.wake(podUID));
+  if (endWatch !== undefined) scope.own({ stop: async () => endWatch() });
   scope.spawn(async (signal) => {
     for (const podUID of await env.runtime.list(signal)) controller.wake(podUID);
   });

@@ -22,6 +22,7 @@ import {
 import type { CloudCaller } from "@longshore/volumes";
 import { type AttachmentCall, ContractWatch, diskOf, type VolumePath } from "../contract-watch.ts";
 import { type CallGate, Life } from "../cut.ts";
+import { FaultDraws } from "../fault-draws.ts";
 import { FaultyCloud } from "../faulty-cloud.ts";
 import { attachmentCalls, worldOf } from "../world.ts";
 
@@ -79,7 +80,7 @@ export async function createWatchedCluster(
   };
   const cloud = new FaultyCloud({
     clock,
-    random: new SeededRandom(1),
+    draws: new FaultDraws(new SeededRandom(1)),
     rates: () => undefined,
     onFault: () => {},
     onEffect: (call) => watch.asked(call),

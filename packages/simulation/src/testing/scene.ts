@@ -21,11 +21,12 @@ import {
 import { migratedPluginsOf } from "@longshore/storage";
 import { type AttachmentCall, ContractWatch } from "../contract-watch.ts";
 import { type CallGate, Life, type SeamCall } from "../cut.ts";
+import { FaultDraws } from "../fault-draws.ts";
 import { type CloudFaultRates, FaultyCloud } from "../faulty-cloud.ts";
 import { attachmentCalls, worldOf } from "../world.ts";
 
 /** Draws the highest, so that only a rate of 1000 strikes and a time is the longest allowed. */
-const highest: Pick<Random, "below"> = { below: (bound) => bound - 1 };
+const highest: Random = { below: (bound) => bound - 1, uuid: () => "", fork: () => highest };
 const faultFree: CloudFaultRates = {
   throttledList: 0,
   slowChange: 0,
@@ -92,7 +93,7 @@ export class Scene {
     };
     const faulty = new FaultyCloud({
       clock,
-      random: highest,
+      draws: new FaultDraws(highest),
       rates: () => state.cloud,
       onFault: (what) => state.calls.push(what),
       onEffect: (call) => watch.asked(call),

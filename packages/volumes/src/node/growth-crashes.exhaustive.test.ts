@@ -4,6 +4,7 @@
  */
 import { NodeServiceCapability_RPC_Type as Capability, lostReply } from "@longshore/csi";
 import { KubeTransportError } from "@longshore/kube";
+import { pointsOf, sampleOf } from "@longshore/testing/kube";
 import { expect, it } from "vitest";
 import { NodeWorld, type RunningAgent } from "./testing/node-world.ts";
 import { type TestDriverOptions, testDriver } from "./testing/test-driver.ts";
@@ -22,7 +23,7 @@ function lostAnswer(call: string): Error | undefined {
 }
 
 /** Runs the growth; returns the calls of the agents from its begin to its end. */
-async function growth(driver: TestDriverOptions | undefined, fault: Fault | undefined) {
+async function growth(driver: TestDriverOptions | undefined, faults: readonly Fault[]) {
   const world = await NodeWorld.create();
   world.registrarRestarts = true;
   const gates = driver === undefined ? {} : { CSIMigration: true, CSIMigrationAWS: true };
@@ -30,15 +31,16 @@ async function growth(driver: TestDriverOptions | undefined, fault: Fault | unde
   await world.volume("vol-1");
   const calls: string[] = [];
   let isCounting = false;
-  let hasFailed = false;
+  let failed = 0;
   let running: RunningAgent | undefined;
   const launch = () => {
     const agent = world.start(gates, (call, when) => {
       if (!isCounting) return;
       if (when === "before") calls.push(call);
+      const fault = faults[failed];
       const moment = fault?.what === "crash before" ? "before" : "after";
-      if (hasFailed || when !== moment || calls.length !== fault?.at) return;
-      hasFailed = true;
+      if (when !== moment || calls.length !== fault?.at) return;
+      failed++;
       if (fault.what === "lost answer to") {
         const error = lostAnswer(call);
         if (error !== undefined) throw error;
@@ -79,20 +81,35 @@ it.each<[string, TestDriverOptions | undefined]>([
 ])(
   "a volume %s grows whatever happens at each call (node-agent.md 7.6; contract.md C8)",
   async (_, driver) => {
-    const calls = await growth(driver, undefined);
+    const calls = await growth(driver, []);
     expect(calls.length).toBeGreaterThan(5);
     const failures: string[] = [];
     for (const [index, call] of calls.entries()) {
       for (const what of ["crash before", "crash after", "lost answer to"] as const) {
         if (what === "lost answer to" && lostAnswer(call) === undefined) continue;
-        await growth(driver, { at: index + 1, what }).catch((error: unknown) => {
+        await growth(driver, [{ at: index + 1, what }]).catch((error: unknown) => {
           failures.push(
             `${what} call ${index + 1}, ${call}: ${error instanceof Error ? error.message : error}`,
           );
         });
       }
     }
+    console.log(`${calls.length} calls, ${failures.length} failures`);
+    const points = pointsOf(calls.length);
+    const all = points.flatMap((first) =>
+      points.flatMap((second) => (second.at > first.at ? [[first, second]] : [])),
+    );
+    const chosen = sampleOf(all, 20, 1);
+    for (const pair of chosen) {
+      const faults = pair.map(({ at, side }): Fault => ({ at, what: `crash ${side}` }));
+      await growth(driver, faults).catch((error: unknown) => {
+        failures.push(
+          `${faults.map(({ at, what }) => `${what} call ${at}`).join(", ")}: ${error instanceof Error ? error.message : error}`,
+        );
+      });
+    }
+    console.log(`${chosen.length} of ${all.length} pairs of crash points, ${failures.length} failures`);
     expect(failures).toEqual([]);
   },
-  60_000,
+  600_000,
 );

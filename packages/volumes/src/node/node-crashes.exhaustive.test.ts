@@ -5,6 +5,7 @@
  */
 import { lostReply } from "@longshore/csi";
 import { KubeTransportError } from "@longshore/kube";
+import { pointsOf, sampleOf } from "@longshore/testing/kube";
 import { describe, expect, it } from "vitest";
 import { NodeWorld, type RunningAgent, rootDir } from "./testing/node-world.ts";
 import { StandInController } from "./testing/stand-in-controller.ts";
@@ -33,7 +34,7 @@ async function crossing(
   from: Readonly<Record<string, boolean>>,
   to: Readonly<Record<string, boolean>>,
   mode: Mode,
-  fault: Fault | undefined,
+  faults: readonly Fault[],
 ): Promise<readonly string[]> {
   const world = await NodeWorld.create();
   const end = new AbortController();
@@ -45,7 +46,7 @@ async function crossing(
   await world.volume("vol-1", { awsElasticBlockStore, volumeMode: mode });
   const calls: string[] = [];
   let current = from;
-  let faulted = false;
+  let faulted = 0;
   // An agent that is being stopped is not started again by the one who drops it.
   let stopping = false;
   // Undefined between a crash and the next start.
@@ -53,9 +54,10 @@ async function crossing(
   const launch = () => {
     const agent = world.start(current, (call, when) => {
       if (when === "before") calls.push(call);
+      const fault = faults[faulted];
       const moment = fault?.what === "crash before" ? "before" : "after";
-      if (faulted || stopping || when !== moment || calls.length !== fault?.at) return;
-      faulted = true;
+      if (stopping || when !== moment || calls.length !== fault?.at) return;
+      faulted++;
       if (fault.what === "lost answer to") {
         const error = lostAnswer(call);
         if (error !== undefined) throw error;
@@ -139,20 +141,42 @@ describe.each([
   it.each(["crash before", "crash after", "lost answer to"] as const)(
     "survives a %s any call (node-agent.md 11; contract.md C4)",
     async (what) => {
-      const calls = await crossing(from, to, mode, undefined);
+      const calls = await crossing(from, to, mode, []);
       expect(calls.length).toBeGreaterThan(50);
       const failures: string[] = [];
+      let points = 0;
       for (const [index, call] of calls.entries()) {
         // "After call n" is next to "before call n + 1": every second call of each covers all gaps.
         const counts = what === "lost answer to" ? lostAnswer(call) !== undefined : index % 2 === 0;
         if (!counts) continue;
-        await crossing(from, to, mode, { at: index + 1, what }).catch((error: unknown) => {
+        points++;
+        await crossing(from, to, mode, [{ at: index + 1, what }]).catch((error: unknown) => {
           const message = error instanceof Error ? error.message : error;
           failures.push(`${what} call ${index + 1}, ${call}: ${message}`);
         });
       }
+      console.log(`${what}: ${points - failures.length}/${points} calls`);
       expect(failures).toEqual([]);
     },
     60_000,
   );
+
+  it("survives a crash at any call, and another one at any later call (node-agent.md 11; contract.md C4)", async () => {
+    const points = pointsOf((await crossing(from, to, mode, [])).length);
+    // Calls are counted through both lives; the second makes calls of the first again, so that every later number is reached.
+    const all = points.flatMap((first) =>
+      points.flatMap((second) => (second.at > first.at ? [[first, second]] : [])),
+    );
+    const failures: string[] = [];
+    const chosen = sampleOf(all, 10, 1);
+    for (const pair of chosen) {
+      const faults = pair.map(({ at, side }): Fault => ({ at, what: `crash ${side}` }));
+      await crossing(from, to, mode, faults).catch((error: unknown) => {
+        const message = error instanceof Error ? error.message : error;
+        failures.push(`${faults.map(({ at, what }) => `${what} call ${at}`).join(", ")}: ${message}`);
+      });
+    }
+    console.log(`${chosen.length - failures.length}/${chosen.length} of ${all.length} pairs of crash points`);
+    expect(failures).toEqual([]);
+  }, 1_800_000);
 });

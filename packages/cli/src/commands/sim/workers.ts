@@ -4,12 +4,13 @@ import { createInterface } from "node:readline";
 import type { SimulationResult } from "@longshore/simulation";
 import { exitCodes, InterruptedError } from "../../exit.ts";
 import type { SeedRange } from "./seed-range.ts";
+import { type World, worldFlags } from "./world.ts";
 
 /** What the workers are to do. */
 export interface WorkersOptions {
   readonly shares: readonly SeedRange[];
   readonly workers: number;
-  readonly nodes: number;
+  readonly world: World;
   onResult(result: SimulationResult): void;
 }
 
@@ -40,12 +41,12 @@ export async function inWorkers(options: WorkersOptions, signal: AbortSignal): P
 
 function simulateShare(
   { first, last }: SeedRange,
-  { nodes, onResult }: WorkersOptions,
+  { world, onResult }: WorkersOptions,
   signal: AbortSignal,
 ): Promise<void> {
   signal.throwIfAborted();
   const [program = ""] = process.argv.slice(1);
-  const args = [program, "sim", "--seeds", `${first}..${last}`, "--nodes", String(nodes), "--json"];
+  const args = [program, "sim", "--seeds", `${first}..${last}`, ...worldFlags(world), "--json"];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
   const onAbort = () => void child.kill("SIGTERM");
   signal.addEventListener("abort", onAbort, { once: true });

@@ -1,19 +1,14 @@
 /**
  * Keeps the list of registration sockets up to date: it reads the directory at the start, when a watch says that
- * something changed, and at the latest after `rescanMs`. Source: docs/behaviour/node-agent.md 1.2.
+ * something changed, and from time to time without. Source: docs/behaviour/node-agent.md 1.2.
  */
-import {
-  abortable,
-  type Component,
-  type Host,
-  periodically,
-  type RuntimeEnv,
-  TaskGroup,
-} from "@longshore/runtime";
+import { type Component, type Host, periodically, type RuntimeEnv, TaskGroup } from "@longshore/runtime";
 import { findPluginSockets, type PluginSockets } from "./plugin-sockets.ts";
 
-/** Longest time between two looks at the directory; a watch usually comes first. */
+/** Longest time between two looks at the directory while it is not watched. */
 const rescanMs = 5_000;
+/** The same while it is watched; the watch of a real directory ends sooner by itself. */
+const watchedRescanMs = 30_000;
 
 type Env = RuntimeEnv & { readonly host: Host };
 
@@ -61,7 +56,7 @@ export function startPluginSocketScan(env: Env, directory: string): PluginSocket
   };
 }
 
-/** A pause until the directory may have changed, at most `rescanMs`. Both waits end together. */
+/** A pause until the directory may have changed, at most `watchedRescanMs`. Both waits end together. */
 function startPause(
   env: Env,
   directory: string,
@@ -71,11 +66,12 @@ function startPause(
   const cancel = () => controller.abort();
   signal.addEventListener("abort", cancel, { once: true });
   const ignore = () => {};
-  const watch = env.host.watchDirectory(directory, controller.signal).catch(async () => {
+  const watch = env.host
+    .watchDirectory(directory, controller.signal)
     // Without a watch the periodic scan remains.
-    await abortable(new Promise<void>(() => {}), controller.signal).catch(ignore);
-  });
-  const timeout = env.clock.sleep(rescanMs, controller.signal).catch(ignore);
+    .catch(() => env.clock.sleep(rescanMs, controller.signal))
+    .catch(ignore);
+  const timeout = env.clock.sleep(watchedRescanMs, controller.signal).catch(ignore);
   const over = Promise.race([watch, timeout]).finally(() => {
     signal.removeEventListener("abort", cancel);
     controller.abort();
