@@ -16,7 +16,7 @@ const plan = {
   rounds: 4,
 } as const;
 
-describe("a world of the swarm", () => {
+describe("a world of the swarm", { timeout: 120_000 }, () => {
   it("is the same for the same seed, and says what has happened and what has not", async () => {
     const [one, again] = [await simulateWorld({ seed: 7, plan }), await simulateWorld({ seed: 7, plan })];
     expect(one.violations).toEqual([]);
