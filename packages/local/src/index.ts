@@ -91,6 +91,12 @@ export { setWithDevices, withDevices } from "./records/device-volumes.ts";
 export { readerProgram, recordPrograms, writerProgram } from "./records/in-process-programs.ts";
 export { deviceReaderCommand, deviceWriterCommand } from "./records/process-device-programs.ts";
 export { readerCommand, writerCommand } from "./records/process-programs.ts";
-export { acknowledgedRecords, lostRecords, rewrittenRecords } from "./records/records.ts";
+export {
+  acknowledgedRecords,
+  lastRecord,
+  lostRecords,
+  recordLine,
+  rewrittenRecords,
+} from "./records/records.ts";
 export { claimVolume, volumePod } from "./records/volume-pod.ts";
-export { writerBudget, writerSet } from "./records/writer-set.ts";
+export { writerBudget, writerClaims, writerSet, writerSetName } from "./records/writer-set.ts";

@@ -59,6 +59,16 @@ export {
   versionStories,
 } from "./skew/skew-versions.ts";
 export type { SkewMode, SkewOptions, Stall } from "./skew/stall.ts";
+export { simulateWorld, type WorldOptions, type WorldResult } from "./swarm/simulate-world.ts";
+export { coverage, type SwarmCoverage } from "./swarm/swarm-coverage.ts";
+export {
+  type FaultKind,
+  faultKinds,
+  type OperationKind,
+  operationKinds,
+  type SwarmKind,
+  type SwarmPlan,
+} from "./swarm/swarm-plan.ts";
 export { type TimelineHeading, timelinePage } from "./timeline-page.ts";
 export { type TraceEvent, type TraceKind, traceLine } from "./trace.ts";
 export { violationTrace } from "./violation-trace.ts";

@@ -84,6 +84,8 @@ export interface InProcessClusterOptions {
   readonly snapshotDefinitions?: readonly KubeObject[];
   /** Called for every call that the driver has answered: at `controller`, or at a node. */
   readonly onDriverCall?: (place: string, call: ServedCall) => void;
+  /** A component that ends by itself is started again after a second, as a supervisor does; default false. */
+  readonly restartsEnded?: boolean;
 }
 
 /** The cluster, as its owner handles it. */
@@ -264,12 +266,36 @@ export async function createInProcessCluster(
   const clientOf = (user: UserInfo) => followingClient(() => api, user);
 
   const running = new Map<string, Component>();
+  const supervise = (name: string, component: Component & { readonly failed?: unknown }) => {
+    const again = async () => {
+      await component.failed;
+      if (running.get(name) !== component) return;
+      await stop(name);
+      await env.clock.sleep(1000, signal);
+      await start(name);
+    };
+    // What fails as it starts stays down, as `isRunning` says.
+    again().catch(() => {});
+  };
+  const starting = new Map<string, Promise<void>>();
   const start = async (name: string) => {
     const starter = starters.get(name);
     if (starter === undefined) throw new Error(`no component "${name}" in this cluster`);
-    if (!running.has(name)) running.set(name, await starter());
+    if (running.has(name)) return;
+    // Two who ask at once, such as a restart for new gates and a machine that comes back, start it once.
+    const begun =
+      starting.get(name) ??
+      starter()
+        .then((component) => {
+          running.set(name, component);
+          if (options.restartsEnded === true && "failed" in component) supervise(name, component);
+        })
+        .finally(() => starting.delete(name));
+    starting.set(name, begun);
+    await begun;
   };
   const stop = async (name: string) => {
+    await starting.get(name)?.catch(() => {});
     const component = running.get(name);
     running.delete(name);
     await component?.stop();

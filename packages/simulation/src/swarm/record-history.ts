@@ -1,0 +1,56 @@
+/**
+ * Whether what pods wrote and read is linearizable. A volume holds a register that counts up: a write adds the next number, a
+ * read finds the last one. A write that was not acknowledged may have taken effect at any time, or never.
+ */
+
+interface Writing {
+  readonly number: number;
+  readonly fromMs: number;
+  /** When it was acknowledged; undefined: never. */
+  untilMs?: number;
+}
+
+/** All that was written to and read from the volumes of one world. */
+export class RecordHistory {
+  readonly #volumes = new Map<string, Writing[]>();
+  readonly #onBreak: (what: string) => void;
+
+  /** @param onBreak called with what no order of the writes and reads explains */
+  constructor(onBreak: (what: string) => void) {
+    this.#onBreak = onBreak;
+  }
+
+  /** A write begins; returns the function that acknowledges it. */
+  writing(volume: string, number: number, fromMs: number): (untilMs: number) => void {
+    const writings = this.#of(volume);
+    const writing: Writing = { number, fromMs };
+    writings.push(writing);
+    return (untilMs) => {
+      const twin = writings.find((w) => w !== writing && w.number === number && w.untilMs !== undefined);
+      if (twin !== undefined) this.#onBreak(`record ${number} of ${volume} was acknowledged twice`);
+      writing.untilMs = untilMs;
+    };
+  }
+
+  /** A read that lasted from `fromMs` to `untilMs` has found this as the last number. */
+  read(volume: string, number: number, fromMs: number, untilMs: number): void {
+    const writings = this.#of(volume);
+    const before = writings.filter((w) => w.untilMs !== undefined && w.untilMs <= fromMs);
+    const least = Math.max(0, ...before.map((w) => w.number));
+    const most = Math.max(0, ...writings.filter((w) => w.fromMs <= untilMs).map((w) => w.number));
+    if (number < least)
+      this.#onBreak(`${volume} was read up to ${number}, but ${least} was acknowledged before`);
+    if (number > most) this.#onBreak(`${volume} was read up to ${number}, but only ${most} was ever written`);
+  }
+
+  /** How many writes to the volume were acknowledged. */
+  acknowledged(volume: string): number {
+    return this.#of(volume).filter((w) => w.untilMs !== undefined).length;
+  }
+
+  #of(volume: string): Writing[] {
+    const known = this.#volumes.get(volume) ?? [];
+    this.#volumes.set(volume, known);
+    return known;
+  }
+}

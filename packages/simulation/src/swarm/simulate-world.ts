@@ -1,0 +1,57 @@
+/**
+ * One world of the swarm: a cluster, faults and operations drawn from a seed. The contract is checked at every step against
+ * the world itself. Then the faults end, and everything must come to rest: the pods write, and what they used is let go.
+ *
+ * Invariant: the same seed and the same `only` produce the same trace.
+ */
+import { SeededRandom, VirtualClock } from "@longshore/runtime";
+import type { TraceEvent } from "../trace.ts";
+import { drawPlan, type SwarmPlan } from "./swarm-plan.ts";
+import { SwarmWorld } from "./swarm-world.ts";
+
+/** What to simulate. */
+export interface WorldOptions {
+  readonly seed: number;
+  /** The names of the only faults and operations that happen, as {@link WorldResult.struck} has them; left out: all. */
+  readonly only?: ReadonlySet<string>;
+  /** In place of what the seed draws. */
+  readonly plan?: Partial<SwarmPlan>;
+  /** Called for every event of the trace. */
+  readonly onTrace?: (event: TraceEvent) => void;
+}
+
+/** How it went. */
+export interface WorldResult {
+  readonly seed: number;
+  readonly plan: SwarmPlan;
+  /** Empty: the contract held. */
+  readonly violations: readonly string[];
+  /** The names of the faults and operations that happened, in order. */
+  readonly struck: readonly string[];
+  /** How often each kind of fault and operation happened. */
+  readonly counters: ReadonlyMap<string, number>;
+  /** Calls at the seams. */
+  readonly steps: number;
+  /** Records that were written and acknowledged. */
+  readonly acknowledgedWrites: number;
+  /** Virtual milliseconds. */
+  readonly elapsedMs: number;
+  /** A sum over the trace; equal for equal runs. */
+  readonly traceHash: string;
+}
+
+const limitMs = 6 * 3_600_000;
+
+/** Runs one seed. Never throws for what the world does; a stuck world is a violation of C8. */
+export async function simulateWorld({ seed, only, plan, onTrace }: WorldOptions): Promise<WorldResult> {
+  const clock = new VirtualClock();
+  const random = new SeededRandom(seed);
+  const drawn = { ...drawPlan(random.fork("plan")), ...plan };
+  const world = new SwarmWorld(clock, random, drawn, only, onTrace);
+  try {
+    await clock.run(world.play(), { limitMs });
+  } catch (error) {
+    world.stuck(error instanceof Error ? error.message : String(error));
+  }
+  return { seed, plan: drawn, ...world.result() };
+}

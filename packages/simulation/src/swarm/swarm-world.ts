@@ -1,0 +1,349 @@
+/** The world of one seed: its cluster under faults, what its operators do, and what must hold at its end. */
+import { resources } from "@longshore/kube";
+import {
+  clusterConfig,
+  createInProcessCluster,
+  type InProcessCluster,
+  type PluginName,
+  writerBudget,
+  writerClaims,
+  writerSet,
+  writerSetName,
+} from "@longshore/local";
+import { noMeter, type Random, type RuntimeEnv, silentLogger, type VirtualClock } from "@longshore/runtime";
+import type { CloudCaller } from "@longshore/volumes";
+import { ContractWatch } from "../contract-watch.ts";
+import { type CallGate, Life, mayChange, type SeamCall } from "../cut.ts";
+import { FaultDraws } from "../fault-draws.ts";
+import { faultyGate } from "../faults.ts";
+import { FaultyCloud } from "../faulty-cloud.ts";
+import { standstill } from "../standstill.ts";
+import { type TraceEvent, TraceHash, type TraceKind, traceLine } from "../trace.ts";
+import { attachmentCalls, worldOf } from "../world.ts";
+import { RecordHistory } from "./record-history.ts";
+import { RequestWatch } from "./request-watch.ts";
+import type { WorldResult } from "./simulate-world.ts";
+import { type SwarmFaultsEnv, swarmGate, withFaultyWatches } from "./swarm-faults.ts";
+import { SwarmOperations } from "./swarm-operations.ts";
+import type { FaultKind, SwarmKind, SwarmPlan } from "./swarm-plan.ts";
+import { swarmPrograms, swarmWriter } from "./swarm-writer.ts";
+
+const calmWithinMs = 30 * 60_000;
+/** No component needs as many requests for an object in a minute, whatever goes wrong. */
+const requestsMax = 600;
+const namespace = "default";
+
+/** What a world is asked after it has ended. */
+type Outcome = Omit<WorldResult, "seed" | "plan">;
+
+/** The world. */
+export class SwarmWorld {
+  readonly #clock: VirtualClock;
+  readonly #random: Random;
+  readonly #plan: SwarmPlan;
+  readonly #draws: FaultDraws;
+  readonly #watch: ContractWatch;
+  readonly #history: RecordHistory;
+  readonly #requests: RequestWatch;
+  readonly #lives = new Map<string, Life>();
+  readonly #powers = new Map<string, () => void>();
+  readonly #counters = new Map<string, number>();
+  readonly #hash = new TraceHash();
+  readonly #onTrace: ((event: TraceEvent) => void) | undefined;
+  readonly #signal = new AbortController().signal;
+  #cluster: InProcessCluster | undefined;
+  #isHealed = true; // No faults while the cluster comes up.
+  #steps = 0;
+
+  /** @param only the names of the faults and operations that may happen; undefined: all */
+  constructor(
+    clock: VirtualClock,
+    random: Random,
+    plan: SwarmPlan,
+    only: ReadonlySet<string> | undefined,
+    onTrace: ((event: TraceEvent) => void) | undefined,
+  ) {
+    this.#clock = clock;
+    this.#random = random;
+    this.#plan = plan;
+    this.#onTrace = onTrace;
+    this.#draws = new FaultDraws(random.fork("faults"), only);
+    this.#watch = new ContractWatch(
+      ({ op, path, diskId, nodeName }) => this.#trace("disk", diskId, `${path} ${op} ${nodeName}`),
+      (violation) => this.#trace("broken", "the contract is broken:", violation),
+    );
+    this.#history = new RecordHistory((what) => this.#watch.report("C3", what));
+    this.#requests = new RequestWatch(requestsMax, (what) => this.#watch.report("C8", what));
+  }
+
+  /** Ends the run as one that came to no rest. */
+  stuck(why: string): void {
+    const state = this.#cluster === undefined ? [] : standstill(this.#cluster);
+    this.#watch.report("C8", [why, ...state].join("; "));
+  }
+
+  result(): Outcome {
+    return {
+      violations: this.#watch.violations,
+      struck: this.#draws.struck,
+      counters: this.#counters,
+      steps: this.#steps,
+      acknowledgedWrites: this.#writers().reduce((sum, each) => sum + this.#history.acknowledged(each), 0),
+      elapsedMs: Math.round(this.#clock.monotonicMs()),
+      traceHash: this.#hash.toString(),
+    };
+  }
+
+  async play(): Promise<void> {
+    const cluster = await this.#start();
+    await this.#createWriters(cluster);
+    await this.#writersRun("at the start");
+    const operations = new SwarmOperations({
+      clock: this.#clock,
+      random: this.#random.fork("operations"),
+      draws: this.#draws,
+      plan: this.#plan,
+      cluster,
+      crash: (component) => this.#crash(cluster, component),
+      losePower: (node) => this.#losePower(cluster, node),
+      onOperation: (kind, what) => {
+        this.#count(kind);
+        this.#trace("life", "the operators:", what);
+      },
+    });
+    this.#isHealed = false;
+    await operations.play();
+    this.#isHealed = true;
+    this.#trace("rest", "the faults", "end");
+    await operations.end();
+    await this.#writersRun("once the faults have ended");
+    await this.#expectNothingLeft(cluster);
+    await cluster.stop();
+  }
+
+  async #start(): Promise<InProcessCluster> {
+    const { nodes, plugins, nodeDecides } = this.#plan;
+    const spread = clusterConfig(nodes, "unprivileged", {
+      plugins,
+      ...(nodeDecides ? { nodeDecidesMigration: true } : {}),
+    });
+    const zone = spread.nodes[0]?.zone ?? "";
+    const config = { ...spread, nodes: spread.nodes.map((node) => ({ ...node, zone })) };
+    const faults: SwarmFaultsEnv = {
+      draws: this.#draws,
+      rate: (kind) => this.#rate(kind),
+      onFault: (kind, component, call) => this.#fault(kind, component, call),
+    };
+    const gate = this.#gate(faults);
+    const cloud = this.#faultyCloud();
+    const env: RuntimeEnv = {
+      clock: this.#clock,
+      random: this.#random.fork("cluster"),
+      logger: silentLogger,
+      meter: noMeter,
+    };
+    const cluster = await createInProcessCluster(env, {
+      config,
+      restartsEnded: true,
+      programs: (host) => swarmPrograms(this.#clock, this.#history, host),
+      isolate: (name, seams) => {
+        const { runtime } = seams;
+        if ("losePower" in runtime) this.#powers.set(name, runtime.losePower as () => void);
+        const life = new Life(name, gate);
+        this.#lives.set(name, life);
+        return life.seams({
+          ...seams,
+          kube: this.#counted(name, withFaultyWatches(faults, name, seams.kube)),
+          cloudFor: (caller: CloudCaller) =>
+            cloud.around(seams.cloudFor(caller), attachmentCalls(config, caller)),
+        });
+      },
+    });
+    this.#cluster = cluster;
+    return cluster;
+  }
+
+  #gate(faults: SwarmFaultsEnv): CallGate {
+    const special = swarmGate(faults);
+    const common = faultyGate(
+      { clock: this.#clock, draws: this.#draws },
+      () =>
+        this.#isHealed
+          ? undefined
+          : {
+              lostRequest: this.#rate("lostRequest"),
+              lostReply: this.#rate("lostReply"),
+              delay: this.#rate("delay"),
+              delayMsMax: 2000,
+            },
+      (call, fault) => {
+        if (fault !== undefined) this.#fault(fault.kind, call.component, `${call.seam}.${call.method}`);
+        this.#step(call);
+      },
+    );
+    return (call, proceed) => common(call, () => special(call, proceed));
+  }
+
+  #faultyCloud(): FaultyCloud {
+    return new FaultyCloud({
+      clock: this.#clock,
+      draws: this.#draws,
+      rates: () =>
+        this.#isHealed
+          ? undefined
+          : {
+              throttledList: this.#rate("cloudThrottled") * 4,
+              slowChange: this.#rate("cloudSlow"),
+              lateChange: this.#rate("cloudLate"),
+              changeMsMax: 30_000,
+              deathAtChange: 0,
+            },
+      onFault: (what) => {
+        const late = what.startsWith("answers") ? "cloudLate" : "cloudSlow";
+        this.#fault(what.startsWith("throttles") ? "cloudThrottled" : late, "the cloud", what);
+      },
+      onEffect: (call) => this.#watch.asked(call),
+      onAttached: (call) => {
+        if (this.#cluster !== undefined) this.#watch.attachAnswered(call, worldOf(this.#cluster));
+      },
+      onDetached: () => this.#look(),
+    });
+  }
+
+  /** A client whose requests are counted. */
+  #counted(component: string, kube: InProcessCluster["kube"]): InProcessCluster["kube"] {
+    const asked = (verb: string, plural: string, name = "") =>
+      this.#requests.asked(component, verb, `${plural} ${name}`, this.#clock.monotonicMs());
+    return {
+      ...kube,
+      get: (resource, ref, options) => {
+        asked("get", resource.plural, ref.name);
+        return kube.get(resource, ref, options);
+      },
+      list: (resource, options) => {
+        asked("list", resource.plural);
+        return kube.list(resource, options);
+      },
+      watch: (resource, options) => {
+        asked("watch", resource.plural);
+        return kube.watch(resource, options);
+      },
+      update: (resource, object, options) => {
+        asked("update", resource.plural, object.metadata?.name);
+        return kube.update(resource, object, options);
+      },
+      patch: (resource, ref, patch, options) => {
+        asked("patch", resource.plural, ref.name);
+        return kube.patch(resource, ref, patch, options);
+      },
+    };
+  }
+
+  #rate(kind: FaultKind): number {
+    return this.#isHealed ? 0 : (this.#plan.faults.get(kind) ?? 0);
+  }
+
+  #fault(kind: FaultKind, subject: string, what: string): void {
+    this.#count(kind);
+    this.#trace("call", subject, `${kind} ${what}`);
+  }
+
+  #count(kind: SwarmKind): void {
+    this.#counters.set(kind, (this.#counters.get(kind) ?? 0) + 1);
+  }
+
+  #crash(cluster: InProcessCluster, component: string): void {
+    cluster.drop(component);
+    for (const endpoint of this.#lives.get(component)?.cut() ?? []) cluster.csi.crash(endpoint);
+  }
+
+  #losePower(cluster: InProcessCluster, node: string): void {
+    for (const component of [node, `csi-node/${node}`]) {
+      if (cluster.isRunning(component)) this.#crash(cluster, component);
+    }
+    this.#powers.get(node)?.();
+    cluster.hostOf(node).losePower();
+  }
+
+  async #createWriters({ kube }: InProcessCluster): Promise<void> {
+    const options = { signal: this.#signal };
+    const command = [swarmWriter, "$(LONGSHORE_MOUNT_DATA)", "$(POD_NAME)"];
+    const { plugins, replicas } = this.#plan;
+    for (const plugin of plugins) {
+      for (const claim of writerClaims(plugin))
+        await kube.create(resources.persistentVolumeClaims, claim, options);
+      await kube.create(resources.podDisruptionBudgets, writerBudget(plugin), options);
+      await kube.create(resources.statefulSets, writerSet({ replicas, command, plugin }), options);
+    }
+  }
+
+  #writers(): readonly string[] {
+    const { plugins, replicas } = this.#plan;
+    const of = (plugin: PluginName) =>
+      Array.from({ length: replicas }, (_, ordinal) => `${writerSetName(plugin)}-${ordinal}`);
+    return plugins.flatMap(of);
+  }
+
+  /** Waits until every writer has acknowledged something new. */
+  async #writersRun(when: string): Promise<void> {
+    const before = new Map(this.#writers().map((each) => [each, this.#history.acknowledged(each)]));
+    for (const [writer, count] of before) {
+      await this.#until(`${writer} writes ${when}`, () => this.#history.acknowledged(writer) > count);
+    }
+  }
+
+  /** Ends all work and removes every volume; then nothing is attached and no disk is left. */
+  async #expectNothingLeft(cluster: InProcessCluster): Promise<void> {
+    const { kube } = cluster;
+    const options = { signal: this.#signal };
+    for (const plugin of this.#plan.plugins) {
+      const ref = { namespace, name: writerSetName(plugin) };
+      await kube.patch(
+        resources.statefulSets,
+        ref,
+        { type: "merge", body: { spec: { replicas: 0 } } },
+        options,
+      );
+    }
+    await this.#until("the writers end", () => cluster.objects(resources.pods).length === 0);
+    await this.#until("nothing is attached", () => {
+      const { attachments } = worldOf(cluster);
+      return cluster.objects(resources.volumeAttachments).length === 0 && attachments.length === 0;
+    });
+    for (const { metadata } of cluster.objects(resources.persistentVolumeClaims)) {
+      await kube.delete(resources.persistentVolumeClaims, { namespace, name: metadata.name }, options);
+    }
+    await this.#until("no volume and no disk is left", () => {
+      const disks = cluster.cloud.disks().length;
+      return cluster.objects(resources.persistentVolumes).length === 0 && disks === 0;
+    });
+  }
+
+  async #until(what: string, holds: () => boolean): Promise<void> {
+    const untilMs = this.#clock.monotonicMs() + calmWithinMs;
+    while (!holds()) {
+      if (this.#clock.monotonicMs() > untilMs)
+        throw new Error(`${what}: not within half an hour without faults`);
+      await this.#clock.sleep(200, this.#signal);
+    }
+  }
+
+  /** Every call at a seam is a step: whatever it changed, the contract must hold after it. */
+  #step(call: SeamCall): void {
+    this.#steps++;
+    if (mayChange(call)) this.#look();
+  }
+
+  #look(): void {
+    const cluster = this.#cluster;
+    if (cluster === undefined) return;
+    this.#watch.check(worldOf(cluster));
+    for (const violation of cluster.disks.violations) this.#watch.report("C2", violation);
+  }
+
+  #trace(kind: TraceKind, subject: string, text: string): void {
+    const event = { atMs: Math.round(this.#clock.monotonicMs()), step: this.#steps, kind, subject, text };
+    this.#hash.add(traceLine(event));
+    this.#onTrace?.(event);
+  }
+}
