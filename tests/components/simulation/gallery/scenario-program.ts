@@ -23,7 +23,7 @@ export async function runScenario(part: string, load: () => Promise<unknown>): P
     if (error !== undefined) end({ failure: `${test.fullTestName}: ${error.message}` });
   };
   process.on("disconnect", () => process.exit(1)); // Its parent is gone.
-  // What nobody waits for fails the scenario, as it fails a run of tests.
+  // A rejection that is not handled fails the scenario, as it fails a run of tests.
   process.on("unhandledRejection", (reason) => end({ failure: `unhandled: ${String(reason)}` }));
   const runner: VitestRunner = {
     config: {

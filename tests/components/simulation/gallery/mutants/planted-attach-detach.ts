@@ -9,7 +9,7 @@ export const attachDetach: readonly Mutant[] = [
     condition: "demand.isDetachedByName",
     caughtBy: {
       file: "packages/volumes/src/controllers/attach-detach/missing-volumes.test.ts",
-      test: "a volume that returns while its VolumeAttachment is being deleted waits for the end of that (controllers.md A6)",
+      test: "a volume that returns while its VolumeAttachment is being deleted waits for the end of that",
     },
   }),
   never({
@@ -19,7 +19,7 @@ export const attachDetach: readonly Mutant[] = [
     condition: "demand.elsewhereByName.length > 0 && !demand.isShared",
     caughtBy: {
       file: "packages/volumes/src/controllers/attach-detach/missing-volumes.test.ts",
-      test: "a volume that returns for a pod on another node waits while the first node uses it (controllers.md A6; contract.md C2)",
+      test: "a volume that returns for a pod on another node waits while the first node uses it",
     },
   }),
   never({
@@ -29,7 +29,7 @@ export const attachDetach: readonly Mutant[] = [
     condition: "step !== undefined",
     caughtBy: {
       file: "packages/volumes/src/controllers/attach-detach/uncertain-volumes.test.ts",
-      test: "before its detach has an effect leaves the disk to its successor, who ends the detach in-tree before CSI attaches (controllers.md A6, A8)",
+      test: "before its detach has an effect leaves the disk to its successor, who ends the detach in-tree before CSI attaches",
     },
   }),
   never({
@@ -39,7 +39,7 @@ export const attachDetach: readonly Mutant[] = [
     condition: "demand.isCsi",
     caughtBy: {
       file: "packages/volumes/src/controllers/attach-detach/data-risks.test.ts",
-      test: "does not go to a second node while the first, where it is uncertain, may use it (controllers.md A7; contract.md C2)",
+      test: "does not go to a second node while the first, where it is uncertain, may use it",
     },
   }),
   never({
@@ -49,7 +49,7 @@ export const attachDetach: readonly Mutant[] = [
     condition: "unlisted === undefined || unlisted.hasVolumeAttachment",
     caughtBy: {
       file: "packages/volumes/src/controllers/attach-detach/data-risks.test.ts",
-      test: "does not go to a second node while the first, where it is uncertain, may use it (controllers.md A7; contract.md C2)",
+      test: "does not go to a second node while the first, where it is uncertain, may use it",
     },
   }),
   never({
@@ -59,7 +59,7 @@ export const attachDetach: readonly Mutant[] = [
     condition: "present === undefined",
     caughtBy: {
       file: "packages/volumes/src/controllers/attach-detach/data-risks.test.ts",
-      test: "does not go to a second node while the first, whose record names it, uses it after a restart (controllers.md A7, A8; contract.md C2)",
+      test: "does not go to a second node while the first, whose record names it, uses it after a restart",
     },
   }),
   never({
@@ -70,7 +70,7 @@ export const attachDetach: readonly Mutant[] = [
     condition: "live === undefined || live.nodeName !== nodeName || live.uniqueName !== uniqueName",
     caughtBy: {
       file: "packages/volumes/src/controllers/attach-detach/data-risks.test.ts",
-      test: "does not go to a second node while the first, whose record names it, uses it after a restart (controllers.md A7, A8; contract.md C2)",
+      test: "does not go to a second node while the first, whose record names it, uses it after a restart",
     },
   }),
   never({
@@ -80,7 +80,7 @@ export const attachDetach: readonly Mutant[] = [
     condition: "refusal === undefined",
     caughtBy: {
       file: "packages/volumes/src/controllers/attach-detach/data-risks.test.ts",
-      test: "does not go to a second node while the first, whose record names it, uses it after a restart (controllers.md A7, A8; contract.md C2)",
+      test: "does not go to a second node while the first, whose record names it, uses it after a restart",
     },
   }),
   never({
@@ -90,7 +90,7 @@ export const attachDetach: readonly Mutant[] = [
     condition: "volumeAttachment === undefined",
     caughtBy: {
       file: "packages/volumes/src/controllers/attach-detach/data-risks.test.ts",
-      test: "does not go to a second node while the first, whose record names it, uses it after a restart (controllers.md A7, A8; contract.md C2)",
+      test: "does not go to a second node while the first, whose record names it, uses it after a restart",
     },
   }),
   never({
@@ -100,7 +100,7 @@ export const attachDetach: readonly Mutant[] = [
     condition: "disk !== undefined && !isPending",
     caughtBy: {
       file: "packages/volumes/src/controllers/attach-detach/disk-identity.test.ts",
-      test: "two images of one name in two clusters of Ceph are two disks, also to the next controller (controllers.md A6)",
+      test: "two images of one name in two clusters of Ceph are two disks, also to the next controller",
     },
   }),
   never({
@@ -110,7 +110,7 @@ export const attachDetach: readonly Mutant[] = [
     condition: "attachment.unknown !== undefined",
     caughtBy: {
       file: "packages/volumes/src/controllers/attach-detach/missing-volumes.test.ts",
-      test: "a volume that returns under its pod keeps its VolumeAttachment, and is detached once when the pod goes (controllers.md A6)",
+      test: "a volume that returns under its pod keeps its VolumeAttachment, and is detached once when the pod goes",
     },
   }),
   never({
@@ -120,7 +120,7 @@ export const attachDetach: readonly Mutant[] = [
     condition: "detachRequestedAtMs === undefined",
     caughtBy: {
       file: "packages/volumes/src/controllers/attach-detach/attach-detach-controller.test.ts",
-      test: "detaches by force after six minutes where that is switched on, without asking the node (controllers.md A1, A7)",
+      test: "detaches by force after six minutes where that is switched on, without asking the node",
     },
   }),
   never({
@@ -130,7 +130,7 @@ export const attachDetach: readonly Mutant[] = [
     condition: "attachment.node?.isInUse === true && force === undefined",
     caughtBy: {
       file: "packages/volumes/src/controllers/attach-detach/uncertain-volumes.test.ts",
-      test: "keeps a volume that the provider says is not attached, until a detach has confirmed it (controllers.md A8)",
+      test: "keeps a volume that the provider says is not attached, until a detach has confirmed it",
     },
   }),
   never({
@@ -140,7 +140,7 @@ export const attachDetach: readonly Mutant[] = [
     condition: "attachment.isReported",
     caughtBy: {
       file: "packages/volumes/src/controllers/attach-detach/data-risks.test.ts",
-      test: "nothing is detached before the write that takes it off the node's list has succeeded (controllers.md A7, A8)",
+      test: "nothing is detached before the write that takes it off the node's list has succeeded",
     },
   }),
 ];

@@ -9,7 +9,7 @@ export const claims: readonly Mutant[] = [
     condition: "failure !== undefined",
     caughtBy: {
       file: "packages/volumes/src/controllers/expand/expand-controller.test.ts",
-      test: "in-tree of a device that takes too long is reported, and tried again (controllers.md Part C)",
+      test: "in-tree of a device that takes too long is reported, and tried again",
     },
   }),
   never({
@@ -19,7 +19,7 @@ export const claims: readonly Mutant[] = [
     condition: "!isMarked(observed, plugin.pluginName, resizing)",
     caughtBy: {
       file: "packages/volumes/src/controllers/expand/expand-controller.test.ts",
-      test: "in-tree grows the disk, then waits for the file system (controllers.md Part C)",
+      test: "in-tree grows the disk, then waits for the file system",
     },
   }),
   never({
@@ -29,7 +29,7 @@ export const claims: readonly Mutant[] = [
     condition: "grownTo === undefined && from.compare(to) < 0",
     caughtBy: {
       file: "packages/volumes/src/controllers/expand/expand-controller.test.ts",
-      test: "in-tree grows the disk, then waits for the file system (controllers.md Part C)",
+      test: "in-tree grows the disk, then waits for the file system",
     },
   }),
   never({
@@ -39,7 +39,7 @@ export const claims: readonly Mutant[] = [
     condition: "grownTo !== undefined && from.compare(parseQuantity(grownTo)) !== 0",
     caughtBy: {
       file: "packages/volumes/src/controllers/expand/expand-controller.test.ts",
-      test: "in-tree grows the disk, then waits for the file system (controllers.md Part C)",
+      test: "in-tree grows the disk, then waits for the file system",
     },
   }),
   never({
@@ -59,7 +59,7 @@ export const claims: readonly Mutant[] = [
     condition: "!isClaimForPod(claim, pod) && !reported.includes(volume.name)",
     caughtBy: {
       file: "packages/volumes/src/controllers/ephemeral/ephemeral-volume-controller.test.ts",
-      test: "a claim that the pod does not own is reported once and never used, until it goes (controllers.md Part D)",
+      test: "a claim that the pod does not own is reported once and never used, until it goes",
     },
   }),
   never({
@@ -69,7 +69,7 @@ export const claims: readonly Mutant[] = [
     condition: "!isDeleting(claim)",
     caughtBy: {
       file: "packages/volumes/src/controllers/protection/protection-controllers.test.ts",
-      test: "keeps a claim for a pod that only the API server shows (controllers.md Part D)",
+      test: "keeps a claim for a pod that only the API server shows",
     },
   }),
   never({
@@ -79,7 +79,7 @@ export const claims: readonly Mutant[] = [
     condition: "isUsedLive === undefined",
     caughtBy: {
       file: "packages/volumes/src/controllers/protection/protection-controllers.test.ts",
-      test: "keeps a claim for a pod that only the API server shows (controllers.md Part D)",
+      test: "keeps a claim for a pod that only the API server shows",
     },
   }),
   never({
@@ -89,7 +89,7 @@ export const claims: readonly Mutant[] = [
     condition: "isUsedLive",
     caughtBy: {
       file: "packages/volumes/src/controllers/protection/protection-controllers.test.ts",
-      test: "keeps a claim for a pod that only the API server shows (controllers.md Part D)",
+      test: "keeps a claim for a pod that only the API server shows",
     },
   }),
   never({
@@ -99,7 +99,7 @@ export const claims: readonly Mutant[] = [
     condition: "live === undefined",
     caughtBy: {
       file: "packages/volumes/src/controllers/protection/protection-controllers.test.ts",
-      test: "keeps a claim while a scheduled pod uses it, and its volume while it is bound (controllers.md Part D)",
+      test: "keeps a claim while a scheduled pod uses it, and its volume while it is bound",
     },
   }),
   never({
@@ -109,7 +109,7 @@ export const claims: readonly Mutant[] = [
     condition: "live === undefined",
     caughtBy: {
       file: "packages/volumes/src/controllers/protection/protection-controllers.test.ts",
-      test: "keeps a claim while a scheduled pod uses it, and its volume while it is bound (controllers.md Part D)",
+      test: "keeps a claim while a scheduled pod uses it, and its volume while it is bound",
     },
   }),
 ];

@@ -9,7 +9,7 @@ export const node: readonly Mutant[] = [
     condition: "failure !== undefined",
     caughtBy: {
       file: "packages/volumes/src/node/node-volumes.test.ts",
-      test: "is not Ready before the annotation is in place, also when the API server is down at start (node-agent.md 2.4, 11.1)",
+      test: "is not Ready before the annotation is in place, also when the API server is down at start",
     },
   }),
   never({
@@ -19,7 +19,7 @@ export const node: readonly Mutant[] = [
     condition: '"step" in verdict',
     caughtBy: {
       file: "packages/volumes/src/node/node-migration.test.ts",
-      test: "take effect at once on a node without volumes (node-agent.md 2.4; contract.md C1)",
+      test: "take effect at once on a node without volumes",
     },
   }),
   never({
@@ -29,7 +29,7 @@ export const node: readonly Mutant[] = [
     condition: "isInitialised && current !== undefined && !isFree",
     caughtBy: {
       file: "packages/volumes/src/node/node-migration.test.ts",
-      test: "are held back while a volume is mounted, reported, and take effect when the last is gone (node-agent.md 2.4; contract.md C1)",
+      test: "are held back while a volume is mounted, reported, and take effect when the last is gone",
     },
   }),
   never({
@@ -39,7 +39,7 @@ export const node: readonly Mutant[] = [
     condition: "!isSuspended",
     caughtBy: {
       file: "packages/volumes/src/node/node-migration.test.ts",
-      test: "take a pod along that was waiting for its volume, once nothing is attached (node-agent.md 2.4; contract.md C1)",
+      test: "take a pod along that was waiting for its volume, once nothing is attached",
     },
   }),
   never({
@@ -49,7 +49,7 @@ export const node: readonly Mutant[] = [
     condition: "left === undefined",
     caughtBy: {
       file: "packages/volumes/src/node/node-migration.test.ts",
-      test: "take effect at once on a node without volumes (node-agent.md 2.4; contract.md C1)",
+      test: "take effect at once on a node without volumes",
     },
   }),
   never({
@@ -59,7 +59,7 @@ export const node: readonly Mutant[] = [
     condition: 'verdict.kind === "held"',
     caughtBy: {
       file: "packages/volumes/src/node/node-migration.test.ts",
-      test: "are held back while a volume is mounted, reported, and take effect when the last is gone (node-agent.md 2.4; contract.md C1)",
+      test: "are held back while a volume is mounted, reported, and take effect when the last is gone",
     },
   }),
   never({
@@ -69,7 +69,7 @@ export const node: readonly Mutant[] = [
     condition: 'wanted === "csi" && !left.isAnnounced',
     caughtBy: {
       file: "packages/volumes/src/node/node-migration.test.ts",
-      test: "finds what the controller has recorded since the agent looked: the node stays as it is (node-agent.md 2.4; contract.md C1)",
+      test: "finds what the controller has recorded since the agent looked: the node stays as it is",
     },
   }),
   never({
@@ -79,7 +79,7 @@ export const node: readonly Mutant[] = [
     condition: "written?.join() !== migrated.join()",
     caughtBy: {
       file: "packages/volumes/src/node/node-migration.test.ts",
-      test: "take effect at once on a node without volumes (node-agent.md 2.4; contract.md C1)",
+      test: "take effect at once on a node without volumes",
     },
   }),
   never({
@@ -89,7 +89,7 @@ export const node: readonly Mutant[] = [
     condition: "mayBeAnnounced",
     caughtBy: {
       file: "packages/volumes/src/node/node-migration.test.ts",
-      test: "finds what the controller has recorded since the agent looked: the node stays as it is (node-agent.md 2.4; contract.md C1)",
+      test: "finds what the controller has recorded since the agent looked: the node stays as it is",
     },
   }),
   never({
@@ -99,7 +99,7 @@ export const node: readonly Mutant[] = [
     condition: "!name.startsWith(csiPrefix)",
     caughtBy: {
       file: "packages/volumes/src/node/node-migration.test.ts",
-      test: "are held back while a volume is mounted, reported, and take effect when the last is gone (node-agent.md 2.4; contract.md C1)",
+      test: "are held back while a volume is mounted, reported, and take effect when the last is gone",
     },
   }),
   never({
@@ -109,7 +109,7 @@ export const node: readonly Mutant[] = [
     condition: "!there && attachment === undefined",
     caughtBy: {
       file: "packages/volumes/src/node/node-migration.test.ts",
-      test: "are held back while a volume is mounted, reported, and take effect when the last is gone (node-agent.md 2.4; contract.md C1)",
+      test: "are held back while a volume is mounted, reported, and take effect when the last is gone",
     },
   }),
   never({
@@ -119,7 +119,7 @@ export const node: readonly Mutant[] = [
     condition: "!(await isNativeCsiVolume(env, pvName, signal))",
     caughtBy: {
       file: "packages/volumes/src/node/node-migration.test.ts",
-      test: "are held back while a volume is mounted, reported, and take effect when the last is gone (node-agent.md 2.4; contract.md C1)",
+      test: "are held back while a volume is mounted, reported, and take effect when the last is gone",
     },
   }),
   never({
@@ -129,7 +129,7 @@ export const node: readonly Mutant[] = [
     condition: 'data === undefined || data === "unreadable" || data.driverName !== driverName',
     caughtBy: {
       file: "packages/volumes/src/node/node-migration.test.ts",
-      test: "are held back through a crash, and when the CSINode is lost (node-agent.md 2.4; contract.md C1)",
+      test: "are held back through a crash, and when the CSINode is lost",
     },
   }),
   never({
@@ -139,7 +139,7 @@ export const node: readonly Mutant[] = [
     condition: "stored === undefined",
     caughtBy: {
       file: "packages/volumes/src/node/node-migration.test.ts",
-      test: "take effect at once on a node without volumes (node-agent.md 2.4; contract.md C1)",
+      test: "take effect at once on a node without volumes",
     },
   }),
   never({
@@ -149,7 +149,7 @@ export const node: readonly Mutant[] = [
     condition: "hasEnded",
     caughtBy: {
       file: "packages/volumes/src/node/node-migration.test.ts",
-      test: "are held back while a volume is mounted, reported, and take effect when the last is gone (node-agent.md 2.4; contract.md C1)",
+      test: "are held back while a volume is mounted, reported, and take effect when the last is gone",
     },
   }),
   never({
@@ -159,7 +159,7 @@ export const node: readonly Mutant[] = [
     condition: "hasContainers === undefined",
     caughtBy: {
       file: "packages/volumes/src/node/uncertain-mounts.test.ts",
-      test: "keeps its mounts through a restart while its containers run (node-agent.md 9)",
+      test: "keeps its mounts through a restart while its containers run",
     },
   }),
   never({
@@ -169,7 +169,7 @@ export const node: readonly Mutant[] = [
     condition: "!hasContainers",
     caughtBy: {
       file: "packages/volumes/src/node/node-migration.test.ts",
-      test: "are held back while a volume is mounted, reported, and take effect when the last is gone (node-agent.md 2.4; contract.md C1)",
+      test: "are held back while a volume is mounted, reported, and take effect when the last is gone",
     },
   }),
 ];

@@ -9,7 +9,7 @@ export const persistentVolume: readonly Mutant[] = [
     condition: "intent?.isStored === true",
     caughtBy: {
       file: "packages/volumes/src/controllers/persistent-volume/data-risks.test.ts",
-      test: "of storing a volume, stored while its claim is given up: its disk is the reclaim policy's (controllers.md B6; contract.md C3)",
+      test: "of storing a volume, stored while its claim is given up: its disk is the reclaim policy's",
     },
   }),
   never({
@@ -19,7 +19,7 @@ export const persistentVolume: readonly Mutant[] = [
     condition: "intent !== undefined && isDeleting(claim)",
     caughtBy: {
       file: "packages/volumes/src/controllers/persistent-volume/data-risks.test.ts",
-      test: "of making a disk for a claim that is then deleted: it is found and deleted (controllers.md B6; contract.md C3)",
+      test: "of making a disk for a claim that is then deleted: it is found and deleted",
     },
   }),
   never({
@@ -29,7 +29,7 @@ export const persistentVolume: readonly Mutant[] = [
     condition: "claim.metadata.annotations?.[bindCompletedAnnotation] !== undefined",
     caughtBy: {
       file: "packages/volumes/src/controllers/persistent-volume/claims-and-volumes.test.ts",
-      test: "a claim whose volume is another claim's by now is lost, and says so (controllers.md B4)",
+      test: "a claim whose volume is another claim's by now is lost, and says so",
     },
   }),
   never({
@@ -39,7 +39,7 @@ export const persistentVolume: readonly Mutant[] = [
     condition: "ref == null || ref.uid === claim.metadata.uid",
     caughtBy: {
       file: "packages/volumes/src/controllers/persistent-volume/data-risks.test.ts",
-      test: "bind each volume to one claim, and each claim to one volume (controllers.md B1, B4)",
+      test: "bind each volume to one claim, and each claim to one volume",
     },
   }),
   never({
@@ -49,7 +49,7 @@ export const persistentVolume: readonly Mutant[] = [
     condition: 'claim.status?.phase !== "Lost"',
     caughtBy: {
       file: "packages/volumes/src/controllers/persistent-volume/claims-and-volumes.test.ts",
-      test: "a claim whose volume is another claim's by now is lost, and says so (controllers.md B4)",
+      test: "a claim whose volume is another claim's by now is lost, and says so",
     },
   }),
   never({
@@ -59,7 +59,7 @@ export const persistentVolume: readonly Mutant[] = [
     condition: "isBoundTo(volume, claim)",
     caughtBy: {
       file: "packages/volumes/src/controllers/persistent-volume/claims-and-volumes.test.ts",
-      test: "not the one that it names, where another claim has it, and says so (controllers.md B3)",
+      test: "not the one that it names, where another claim has it, and says so",
     },
   }),
   never({
@@ -69,7 +69,7 @@ export const persistentVolume: readonly Mutant[] = [
     condition: "ref == null",
     caughtBy: {
       file: "packages/volumes/src/controllers/persistent-volume/claims-and-volumes.test.ts",
-      test: "not the one that it names, where that is too small, and says so (controllers.md B3)",
+      test: "not the one that it names, where that is too small, and says so",
     },
   }),
   never({
@@ -79,7 +79,7 @@ export const persistentVolume: readonly Mutant[] = [
     condition: "why === undefined",
     caughtBy: {
       file: "packages/volumes/src/controllers/persistent-volume/claims-and-volumes.test.ts",
-      test: "not the one that it names, where another claim has it, and says so (controllers.md B3)",
+      test: "not the one that it names, where another claim has it, and says so",
     },
   }),
   never({
@@ -89,7 +89,7 @@ export const persistentVolume: readonly Mutant[] = [
     condition: "isBindingDelayed && claim.metadata.annotations?.[selectedNodeAnnotation] === undefined",
     caughtBy: {
       file: "packages/volumes/src/controllers/persistent-volume/claims-and-volumes.test.ts",
-      test: "waits for its first pod where the class says so, and no disk is made (controllers.md B3)",
+      test: "waits for its first pod where the class says so, and no disk is made",
     },
   }),
   never({
@@ -99,7 +99,7 @@ export const persistentVolume: readonly Mutant[] = [
     condition: "waitingPods.length === 0",
     caughtBy: {
       file: "packages/volumes/src/controllers/persistent-volume/claims-and-volumes.test.ts",
-      test: "waits for its first pod where the class says so, and no disk is made (controllers.md B3)",
+      test: "waits for its first pod where the class says so, and no disk is made",
     },
   }),
   never({
@@ -109,7 +109,7 @@ export const persistentVolume: readonly Mutant[] = [
     condition: "provisioner === undefined",
     caughtBy: {
       file: "packages/volumes/src/controllers/persistent-volume/claims-and-volumes.test.ts",
-      test: "whose class is not there says so, and goes on once it is (controllers.md B6)",
+      test: "whose class is not there says so, and goes on once it is",
     },
   }),
   never({
@@ -119,7 +119,7 @@ export const persistentVolume: readonly Mutant[] = [
     condition: "storageProvisionerOf(observed.claim.metadata.annotations) !== provisioner",
     caughtBy: {
       file: "tests/components/sidecars/changing-hands.test.ts",
-      test: "while a volume is being deleted: its disk goes with the claim, then the object (controllers.md B5; contract.md C4)",
+      test: "while a volume is being deleted: its disk goes with the claim, then the object",
     },
   }),
   never({
@@ -129,7 +129,7 @@ export const persistentVolume: readonly Mutant[] = [
     condition: "migrated !== volume",
     caughtBy: {
       file: "tests/components/sidecars/changing-hands.test.ts",
-      test: "while a volume is being deleted: its disk goes with the claim, then the object (controllers.md B5; contract.md C4)",
+      test: "while a volume is being deleted: its disk goes with the claim, then the object",
     },
   }),
   never({
@@ -139,7 +139,7 @@ export const persistentVolume: readonly Mutant[] = [
     condition: "claim === undefined",
     caughtBy: {
       file: "packages/volumes/src/controllers/persistent-volume/data-risks.test.ts",
-      test: "which shows it released: it goes (controllers.md B5)",
+      test: "which shows it released: it goes",
     },
   }),
   never({
@@ -149,7 +149,7 @@ export const persistentVolume: readonly Mutant[] = [
     condition: 'claimed === ""',
     caughtBy: {
       file: "packages/volumes/src/controllers/persistent-volume/data-risks.test.ts",
-      test: "lose a volume that another binds in between, and choose again with fresh state (controllers.md B1, B4)",
+      test: "lose a volume that another binds in between, and choose again with fresh state",
     },
   }),
   never({
@@ -159,7 +159,7 @@ export const persistentVolume: readonly Mutant[] = [
     condition: "volumeModeOf(volume) === volumeModeOf(claim)",
     caughtBy: {
       file: "packages/volumes/src/controllers/persistent-volume/claims-and-volumes.test.ts",
-      test: "is Failed under Recycle, with what to do, and keeps its disk (controllers.md B5)",
+      test: "is Failed under Recycle, with what to do, and keeps its disk",
     },
   }),
   never({
@@ -169,7 +169,7 @@ export const persistentVolume: readonly Mutant[] = [
     condition: 'volume.status?.phase !== "Failed"',
     caughtBy: {
       file: "packages/volumes/src/controllers/persistent-volume/data-risks.test.ts",
-      test: "which shows it released: it goes (controllers.md B5)",
+      test: "which shows it released: it goes",
     },
   }),
   never({
@@ -179,7 +179,7 @@ export const persistentVolume: readonly Mutant[] = [
     condition: "released !== undefined",
     caughtBy: {
       file: "packages/volumes/src/controllers/persistent-volume/data-risks.test.ts",
-      test: "which shows it released: it goes (controllers.md B5)",
+      test: "which shows it released: it goes",
     },
   }),
   never({
@@ -189,7 +189,7 @@ export const persistentVolume: readonly Mutant[] = [
     condition: "failed !== undefined",
     caughtBy: {
       file: "packages/volumes/src/controllers/persistent-volume/claims-and-volumes.test.ts",
-      test: "is Failed under Recycle, with what to do, and keeps its disk (controllers.md B5)",
+      test: "is Failed under Recycle, with what to do, and keeps its disk",
     },
   }),
   never({
@@ -199,7 +199,7 @@ export const persistentVolume: readonly Mutant[] = [
     condition: "failure !== undefined",
     caughtBy: {
       file: "packages/volumes/src/controllers/persistent-volume/data-risks.test.ts",
-      test: "which shows it released: it goes (controllers.md B5)",
+      test: "which shows it released: it goes",
     },
   }),
 ];

@@ -19,7 +19,7 @@ export const upstreamAttachDetach: readonly UpstreamMutant[] = [
       "at the start of the controller a volume of a migrated plugin without its driver is dropped and detached in use",
     caughtBy: {
       file: `${attachDetach}after-failures.test.ts`,
-      test: "a volume stays attached when the controller starts and the driver is not on the node (controllers.md A5; contract.md C2)",
+      test: "a volume stays attached when the controller starts and the driver is not on the node",
     },
   },
   {
@@ -33,7 +33,7 @@ export const upstreamAttachDetach: readonly UpstreamMutant[] = [
     story: "six minutes after the request a disk is detached although its node is Ready and uses it",
     caughtBy: {
       file: `${attachDetach}attach-detach-controller.test.ts`,
-      test: "detaches by force only from a node that is not Ready (controllers.md A10)",
+      test: "detaches by force only from a node that is not Ready",
     },
   },
   {
@@ -47,7 +47,7 @@ export const upstreamAttachDetach: readonly UpstreamMutant[] = [
       "a VolumeAttachment that is left over from an earlier controller stays, if its volume is of a migrated plugin",
     caughtBy: {
       file: `${attachDetach}data-risks.test.ts`,
-      test: "does not go to a second node while the first, where it is uncertain, may use it (controllers.md A7; contract.md C2)",
+      test: "does not go to a second node while the first, where it is uncertain, may use it",
     },
   },
   {
@@ -60,7 +60,7 @@ export const upstreamAttachDetach: readonly UpstreamMutant[] = [
     story: "VolumeAttachments that no node's status names are not looked at when the controller starts",
     caughtBy: {
       file: `${attachDetach}data-risks.test.ts`,
-      test: "does not go to a second node while the first, where it is uncertain, may use it (controllers.md A7; contract.md C2)",
+      test: "does not go to a second node while the first, where it is uncertain, may use it",
     },
   },
   {
@@ -89,7 +89,7 @@ export const upstreamAttachDetach: readonly UpstreamMutant[] = [
       "after a restart of the controller the attachment of a migrated volume has a name that no pod asks for",
     caughtBy: {
       file: `${attachDetach}data-risks.test.ts`,
-      test: "does not go to a second node while the first, where it is uncertain, may use it (controllers.md A7; contract.md C2)",
+      test: "does not go to a second node while the first, where it is uncertain, may use it",
     },
   },
   {
@@ -102,7 +102,7 @@ export const upstreamAttachDetach: readonly UpstreamMutant[] = [
     story: "after a way there and back a VolumeAttachment is left, and the volume cannot be deleted",
     caughtBy: {
       file: `${attachDetach}attach-detach-controller.test.ts`,
-      test: "an in-tree detach also deletes the VolumeAttachment that migration would have made (controllers.md A9)",
+      test: "an in-tree detach also deletes the VolumeAttachment that migration would have made",
     },
   },
   {
@@ -116,7 +116,7 @@ export const upstreamAttachDetach: readonly UpstreamMutant[] = [
     story: "an attach that was answered with an error, and took effect later, is forgotten",
     caughtBy: {
       file: `${attachDetach}csi-attachments.test.ts`,
-      test: "whose answer is lost is not taken for one that did not happen (csi-plugin.md 4)",
+      test: "whose answer is lost is not taken for one that did not happen",
     },
   },
   {
@@ -129,7 +129,7 @@ export const upstreamAttachDetach: readonly UpstreamMutant[] = [
     story: "an attachment that is uncertain is in the node's status once its detach has failed",
     caughtBy: {
       file: `${attachDetach}after-failures.test.ts`,
-      test: "a disk that may be attached is in no node's status, also when its detach fails (controllers.md A6, A7)",
+      test: "a disk that may be attached is in no node's status, also when its detach fails",
     },
   },
   {
@@ -141,8 +141,8 @@ export const upstreamAttachDetach: readonly UpstreamMutant[] = [
     rule: "C4",
     story: "pods that were deleted while no controller ran leave their disks attached",
     caughtBy: {
-      file: `${attachDetach}data-risks.test.ts`,
-      test: "detaches nothing while the list of pods has not come (controllers.md A2)",
+      file: `${attachDetach}attach-detach-controller.test.ts`,
+      test: "detaches by its name what no pod wants any more, CSI as well as in-tree",
     },
   },
   {
@@ -156,7 +156,7 @@ export const upstreamAttachDetach: readonly UpstreamMutant[] = [
       "a detach starts before the node's status is written without the volume, so the node may mount it meanwhile",
     caughtBy: {
       file: `${attachDetach}data-risks.test.ts`,
-      test: "nothing is detached before the write that takes it off the node's list has succeeded (controllers.md A7, A8)",
+      test: "nothing is detached before the write that takes it off the node's list has succeeded",
     },
   },
   {
@@ -170,7 +170,7 @@ export const upstreamAttachDetach: readonly UpstreamMutant[] = [
       "a disk whose detach was answered with an error, and took effect, is listed again for a new pod that waits for ever",
     caughtBy: {
       file: `${attachDetach}after-failures.test.ts`,
-      test: "a disk that is detached although that failed is attached again for the next pod of the node (controllers.md A7)",
+      test: "a disk that is detached although that failed is attached again for the next pod of the node",
     },
   },
   {
@@ -183,7 +183,7 @@ export const upstreamAttachDetach: readonly UpstreamMutant[] = [
     story: "a controller that stops during an attach leaves no trace of it",
     caughtBy: {
       file: `${attachDetach}uncertain-volumes.test.ts`,
-      test: "has what its status does not list, from before the attach until after the detach (controllers.md A8)",
+      test: "has what its status does not list, from before the attach until after the detach",
     },
   },
   {
@@ -196,7 +196,7 @@ export const upstreamAttachDetach: readonly UpstreamMutant[] = [
     story: "the in-tree plugin says that a disk is detached, and has not asked the provider",
     caughtBy: {
       file: `${attachDetach}data-risks.test.ts`,
-      test: "is detached under one key: attach to one node and detach from the other never overlap (controllers.md A7; contract.md C2)",
+      test: "is detached under one key: attach to one node and detach from the other never overlap",
     },
   },
 ];

@@ -18,7 +18,7 @@ export const upstreamElsewhere: readonly UpstreamMutant[] = [
       "a volume that in-tree code made is not marked when its plugin migrates, so CSI does not delete it",
     caughtBy: {
       file: `${cycles}changing-hands.test.ts`,
-      test: "while a volume is being deleted: its disk goes with the claim, then the object (controllers.md B5; contract.md C4)",
+      test: "while a volume is being deleted: its disk goes with the claim, then the object",
     },
   },
   {
@@ -75,7 +75,7 @@ export const upstreamElsewhere: readonly UpstreamMutant[] = [
       "a volume of a migrated class says that the driver made it, so after the way back in-tree code does not delete it",
     caughtBy: {
       file: `${cycles}changing-hands.test.ts`,
-      test: "while a volume is being deleted: its disk goes with the claim, then the object (controllers.md B5; contract.md C4)",
+      test: "while a volume is being deleted: its disk goes with the claim, then the object",
     },
   },
   {
@@ -102,7 +102,7 @@ export const upstreamElsewhere: readonly UpstreamMutant[] = [
       "a node mounts before its `volumesInUse` names the volume, so the controller may detach it meanwhile",
     caughtBy: {
       file: `${node}node-volumes.test.ts`,
-      test: "is not mounted before the posted volumesInUse names it (node-agent.md 8.3)",
+      test: "is not mounted before the posted volumesInUse names it",
     },
   },
   {
@@ -141,7 +141,7 @@ export const upstreamElsewhere: readonly UpstreamMutant[] = [
     story: "an object that is deleted before its claim goes at once, and its disk stays",
     caughtBy: {
       file: `${cycles}changing-hands.test.ts`,
-      test: "while a volume is being deleted: its disk goes with the claim, then the object (controllers.md B5; contract.md C4)",
+      test: "while a volume is being deleted: its disk goes with the claim, then the object",
     },
   },
   {
@@ -167,7 +167,7 @@ export const upstreamElsewhere: readonly UpstreamMutant[] = [
     story: "the disk of a volume is deleted by what a cache shows, whatever its claim is now",
     caughtBy: {
       file: `${persistentVolume}data-risks.test.ts`,
-      test: "which shows its claim: it stays (controllers.md B5)",
+      test: "which shows its claim: it stays",
     },
   },
   {
@@ -180,7 +180,7 @@ export const upstreamElsewhere: readonly UpstreamMutant[] = [
     story: "the provisioner deletes no volume whose annotation names the in-tree plugin",
     caughtBy: {
       file: `${cycles}changing-hands.test.ts`,
-      test: "while a volume is being deleted: its disk goes with the claim, then the object (controllers.md B5; contract.md C4)",
+      test: "while a volume is being deleted: its disk goes with the claim, then the object",
     },
   },
   {
@@ -208,7 +208,7 @@ export const upstreamElsewhere: readonly UpstreamMutant[] = [
     story: "vol_data.json is removed before NodeUnstageVolume has succeeded",
     caughtBy: {
       file: `${node}node-crashes.exhaustive.test.ts`,
-      test: "a crossing 'to CSI' of a volume of mode 'Filesystem' survives a crash before any call (node-agent.md 11; contract.md C4)",
+      test: "a crossing 'to CSI' of a volume of mode 'Filesystem' survives a crash before any call",
     },
   },
   {
@@ -221,7 +221,7 @@ export const upstreamElsewhere: readonly UpstreamMutant[] = [
     story: "an agent that stops between NodeUnpublishVolume and NodeUnstageVolume never unstages",
     caughtBy: {
       file: `${node}node-crashes.exhaustive.test.ts`,
-      test: "a crossing 'to CSI' of a volume of mode 'Filesystem' survives a crash before any call (node-agent.md 11; contract.md C4)",
+      test: "a crossing 'to CSI' of a volume of mode 'Filesystem' survives a crash before any call",
     },
   },
   {
@@ -234,7 +234,7 @@ export const upstreamElsewhere: readonly UpstreamMutant[] = [
     story: "after a restart, volumes of running pods are unmounted while their claims cannot be read",
     caughtBy: {
       file: `${node}node-volumes.test.ts`,
-      test: "is not unmounted under a running pod when a restarted agent cannot read the claim (node-agent.md 9)",
+      test: "is not unmounted under a running pod when a restarted agent cannot read the claim",
     },
   },
   {
@@ -248,7 +248,7 @@ export const upstreamElsewhere: readonly UpstreamMutant[] = [
     story: "a claim that a pod uses is deleted, and its disk after it",
     caughtBy: {
       file: "packages/volumes/src/controllers/protection/protection-controllers.test.ts",
-      test: "keeps a claim while a scheduled pod uses it, and its volume while it is bound (controllers.md Part D)",
+      test: "keeps a claim while a scheduled pod uses it, and its volume while it is bound",
     },
   },
 ];
