@@ -251,4 +251,18 @@ export const upstreamElsewhere: readonly UpstreamMutant[] = [
       test: "keeps a claim while a scheduled pod uses it, and its volume while it is bound",
     },
   },
+  {
+    name: "a-node-that-is-gone-ends-create-volume",
+    upstream: "sig-storage-lib-external-provisioner#152",
+    file: `${sidecars}provisioner/claims/claim-goal.ts`,
+    find: 'if (claim.lastAnswer === "final") return { kind: "reschedule" };',
+    replace: 'if (claim.lastAnswer !== "unknown") return { kind: "reschedule" };',
+    rule: "C4",
+    story:
+      "the node of a claim is deleted after a CreateVolume without an answer; the claim gets another node, and a second disk",
+    caughtBy: {
+      file: `${sidecars}provisioner/leaks.test.ts`,
+      test: "'a node deleted after an uncertain ans…'",
+    },
+  },
 ];
