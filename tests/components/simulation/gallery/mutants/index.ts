@@ -1,5 +1,6 @@
 /** All mutants. */
 import type { Mutant, UpstreamMutant } from "../mutant.ts";
+import { actions } from "./planted-actions.ts";
 import { attachDetach } from "./planted-attach-detach.ts";
 import { attacher } from "./planted-attacher.ts";
 import { claims } from "./planted-claims.ts";
@@ -17,6 +18,7 @@ export const upstreamMutants: readonly UpstreamMutant[] = [...upstreamAttachDeta
 
 /** Those without a history upstream, by area. */
 export const plantedMutants: readonly Mutant[] = [
+  ...actions,
   ...node,
   ...attacher,
   ...provisioner,
