@@ -3,12 +3,12 @@
 export { type DiskSpan, DiskTimeline } from "./disk-timeline.ts";
 export { defaultFaultRates, type FaultRates } from "./faults.ts";
 export { type CloudFaultRates, defaultCloudFaultRates } from "./faulty-cloud.ts";
+export { type Minimised, type MinimiseOptions, minimise } from "./minimise.ts";
 export {
   type ConversionSimulationOptions,
   type ConversionSimulationResult,
   simulateConversion,
 } from "./simulate-conversion.ts";
-export { type Minimised, type MinimiseOptions, minimise } from "./minimise.ts";
 export { type SimulationOptions, type SimulationResult, simulateCrossing } from "./simulate-crossing.ts";
 export {
   combinationBreaks,

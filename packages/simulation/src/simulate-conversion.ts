@@ -10,6 +10,7 @@ import type { PluginName } from "@longshore/local";
 import { type Host, type Random, SeededRandom } from "@longshore/runtime";
 import { ConversionWorld, type Operator } from "./conversion-world.ts";
 import { type CallGate, Life, type SeamCall } from "./cut.ts";
+import { FaultDraws } from "./fault-draws.ts";
 import { defaultFaultRates, type FaultRates, faultyGate } from "./faults.ts";
 
 /** What to simulate. */
@@ -93,7 +94,7 @@ class ConversionSimulation {
     const gate: CallGate = (call, proceed) => (faulty === undefined ? proceed() : faulty(call, proceed));
     await ConversionWorld.play({ plugins, seed, gate }, async (world) => {
       faulty = faultyGate(
-        { clock: world.clock, random },
+        { clock: world.clock, draws: new FaultDraws(random) },
         () => (this.#healed ? undefined : (this.#options.rates ?? defaultFaultRates)),
         (_call, fault) => {
           this.#steps++;

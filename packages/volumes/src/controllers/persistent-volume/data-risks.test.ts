@@ -176,7 +176,7 @@ describe("a disk is deleted on a live reading", () => {
       await plane.pass(ms);
       return cloud.disks.has("vol-a");
     };
-    return { plane, detachedFor };
+    return { plane, cloud, detachedFor };
   }
 
   const change = (plane: ControlPlane, body: object) =>
@@ -211,6 +211,22 @@ describe("a disk is deleted on a live reading", () => {
     await plane.delete(persistentVolumes, "pv-a");
     await plane.create(persistentVolumes, { ...aVolume("pv-a"), status: { phase: "Available" } });
     expect(await detachedFor(50_000)).toBe(true);
+  });
+
+  it("and a volume that takes the name meanwhile keeps its object (controllers.md B5)", async () => {
+    const { plane, cloud, detachedFor } = await released();
+    cloud.before = async (call) => {
+      if (call !== "delete vol-a") return;
+      const { kube, signal } = plane;
+      const ref = { name: "pv-a" };
+      const body = { metadata: { finalizers: null } };
+      await kube.patch(persistentVolumes, ref, { type: "merge", body }, { signal });
+      await kube.delete(persistentVolumes, ref, { signal });
+      await kube.create(persistentVolumes, aVolume("pv-a"), { signal });
+    };
+    expect(await detachedFor(50_000)).toBe(false);
+    expect((await plane.get(persistentVolumes, "pv-a"))?.metadata.deletionTimestamp).toBeUndefined();
+    expect(await plane.get(persistentVolumes, "pv-a")).toBeDefined();
   });
 
   it("which shows its claim: it stays (controllers.md B5)", async () => {
