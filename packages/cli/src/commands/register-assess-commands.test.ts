@@ -151,6 +151,18 @@ describe("longshore explain", () => {
     expect(said.out).toContain("LS1801");
   });
 
+  it("gives JSON with -o json and with --json, of one code and of all", async () => {
+    const read = async (...words: string[]): Promise<unknown> => {
+      said.out = "";
+      expect(await longshore("explain", ...words)).toBe(0);
+      return JSON.parse(said.out);
+    };
+    const one = await read("LS1103", "-o", "json");
+    expect(one).toMatchObject({ code: "LS1103", severity: "error", remedy: expect.any(String) });
+    expect(await read("LS1103", "--json")).toEqual(one);
+    expect(await read("--json")).toContainEqual(one);
+  });
+
   it("refuses a code that is not there", async () => {
     expect(await longshore("explain", "LS9999")).toBe(2);
     expect(said.err).toContain('"LS9999" is not a code');

@@ -13,7 +13,7 @@ import { errorChain } from "@longshore/runtime/basics";
 import type { Command } from "commander";
 import { withCluster } from "../cluster-access.ts";
 import { interruptible, reportFailure, UsageError } from "../exit.ts";
-import { repeated } from "../flags.ts";
+import { repeated, withForms } from "../flags.ts";
 import { dumpInputs } from "../manifest-inputs.ts";
 
 /** What the commands read and write; the process's own streams unless a test says otherwise. */
@@ -99,15 +99,16 @@ export function registerAssessCommands(program: Command, streams: AssessStreams 
     .action(async (flags: AssessFlags) => {
       process.exitCode = await assessed(flags, streams);
     });
-  program
+  const explain = program
     .command("explain")
     .description(
       "what a code of `longshore assess` means, why it matters and what to do; without a code, all of them",
     )
     .argument("[code]", "such as LS1103")
-    .action(async (code: string | undefined) => {
-      streams.stdout.write(await explained(code));
+    .action(async (code: string | undefined, { output }: { readonly output: "text" | "json" }) => {
+      streams.stdout.write(await explained(code, output));
     });
+  withForms(explain, ["text", "json"]);
 }
 
 /** What is printed, and where: the table, unless something else is asked for. */
@@ -300,9 +301,14 @@ async function fromCluster(
   );
 }
 
-async function explained(code: string | undefined): Promise<string> {
+/** What codes mean, as text or as JSON: the one that is asked for, or a list of all. */
+async function explained(code: string | undefined, output: "text" | "json"): Promise<string> {
   const { findingCode, findingCodes, findingLink } = await import("@longshore/migration");
+  const asJson = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;
   if (code === undefined) {
+    if (output === "json") {
+      return asJson(findingCodes.map((entry) => ({ ...entry, link: findingLink(entry.code) })));
+    }
     return findingCodes
       .map((entry) => `${entry.code}  ${entry.severity.padEnd(7)}  ${entry.title}\n`)
       .join("");
@@ -311,5 +317,7 @@ async function explained(code: string | undefined): Promise<string> {
   if (entry === undefined) {
     throw new UsageError(`"${code}" is not a code of longshore assess; \`longshore explain\` lists them`);
   }
-  return `${entry.code} (${entry.severity}): ${entry.title}\n\n${entry.why}\n\nRemedy: ${entry.remedy}\n\nSee ${findingLink(entry.code)}\n`;
+  const link = findingLink(entry.code);
+  if (output === "json") return asJson({ ...entry, link });
+  return `${entry.code} (${entry.severity}): ${entry.title}\n\n${entry.why}\n\nRemedy: ${entry.remedy}\n\nSee ${link}\n`;
 }
