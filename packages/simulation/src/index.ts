@@ -59,7 +59,7 @@ export {
   versionStories,
 } from "./skew/skew-versions.ts";
 export type { SkewMode, SkewOptions, Stall } from "./skew/stall.ts";
-export { simulateWorld, type WorldOptions, type WorldResult } from "./swarm/simulate-world.ts";
+export { simulateWorld, type WorldOptions } from "./swarm/simulate-world.ts";
 export { coverage, type SwarmCoverage } from "./swarm/swarm-coverage.ts";
 export {
   type FaultKind,
@@ -69,6 +69,7 @@ export {
   type SwarmKind,
   type SwarmPlan,
 } from "./swarm/swarm-plan.ts";
+export type { WorldResult } from "./swarm/world-result.ts";
 export { type TimelineHeading, timelinePage } from "./timeline-page.ts";
 export { type TraceEvent, type TraceKind, traceLine } from "./trace.ts";
 export { violationTrace } from "./violation-trace.ts";

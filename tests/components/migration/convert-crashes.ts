@@ -32,7 +32,7 @@ export async function crashConversion(
   const whole = new Life();
   await inWorld(story, async (world) => {
     const result = await world[story.killed](mortal(world, whole), options);
-    if (result.failed.length > 0) throw new Error(`nobody killed it: ${result.failed[0]?.error}`);
+    if (result.failed.length > 0) throw new Error(`no call killed it: ${result.failed[0]?.error}`);
   });
   const failures: string[] = [];
   let points = 0;

@@ -26,8 +26,8 @@ export class RecordHistory {
     const writing: Writing = { number, fromMs };
     writings.push(writing);
     return (untilMs) => {
-      const twin = writings.find((w) => w !== writing && w.number === number && w.untilMs !== undefined);
-      if (twin !== undefined) this.#onBreak(`record ${number} of ${volume} was acknowledged twice`);
+      const other = writings.find((w) => w !== writing && w.number === number && w.untilMs !== undefined);
+      if (other !== undefined) this.#onBreak(`record ${number} of ${volume} was acknowledged twice`);
       writing.untilMs = untilMs;
     };
   }

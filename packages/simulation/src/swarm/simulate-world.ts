@@ -8,6 +8,7 @@ import { SeededRandom, VirtualClock } from "@longshore/runtime";
 import type { TraceEvent } from "../trace.ts";
 import { drawPlan, type SwarmPlan } from "./swarm-plan.ts";
 import { SwarmWorld } from "./swarm-world.ts";
+import type { WorldResult } from "./world-result.ts";
 
 /** What to simulate. */
 export interface WorldOptions {
@@ -18,26 +19,6 @@ export interface WorldOptions {
   readonly plan?: Partial<SwarmPlan>;
   /** Called for every event of the trace. */
   readonly onTrace?: (event: TraceEvent) => void;
-}
-
-/** How it went. */
-export interface WorldResult {
-  readonly seed: number;
-  readonly plan: SwarmPlan;
-  /** Empty: the contract held. */
-  readonly violations: readonly string[];
-  /** The names of the faults and operations that happened, in order. */
-  readonly struck: readonly string[];
-  /** How often each kind of fault and operation happened. */
-  readonly counters: ReadonlyMap<string, number>;
-  /** Calls at the seams. */
-  readonly steps: number;
-  /** Records that were written and acknowledged. */
-  readonly acknowledgedWrites: number;
-  /** Virtual milliseconds. */
-  readonly elapsedMs: number;
-  /** A sum over the trace; equal for equal runs. */
-  readonly traceHash: string;
 }
 
 const limitMs = 6 * 3_600_000;

@@ -1,7 +1,7 @@
 /** What a set of worlds has reached. */
 import { clusterPlugins } from "@longshore/local";
-import type { WorldResult } from "./simulate-world.ts";
 import { faultKinds, operationKinds } from "./swarm-plan.ts";
+import type { WorldResult } from "./world-result.ts";
 
 /** How often each kind of fault and operation happened, over all worlds, and each plugin was there. */
 export interface SwarmCoverage {

@@ -22,11 +22,11 @@ import { type TraceEvent, TraceHash, type TraceKind, traceLine } from "../trace.
 import { attachmentCalls, worldOf } from "../world.ts";
 import { RecordHistory } from "./record-history.ts";
 import { RequestWatch } from "./request-watch.ts";
-import type { WorldResult } from "./simulate-world.ts";
 import { type SwarmFaultsEnv, swarmGate, withFaultyWatches } from "./swarm-faults.ts";
 import { SwarmOperations } from "./swarm-operations.ts";
 import type { FaultKind, SwarmKind, SwarmPlan } from "./swarm-plan.ts";
 import { swarmPrograms, swarmWriter } from "./swarm-writer.ts";
+import type { WorldResult } from "./world-result.ts";
 
 const calmWithinMs = 30 * 60_000;
 /** No component needs as many requests for an object in a minute, whatever goes wrong. */
