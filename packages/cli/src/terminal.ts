@@ -65,7 +65,7 @@ export function seconds(ms: number): string {
 }
 
 /** A wait that lasts this long, in milliseconds, is worth a line that stays, also on a terminal. */
-const lastingMs = 25_000;
+export const lastingMs = 25_000;
 
 /**
  * Shows a crossing's events. What is waited for is a status on a terminal and a line elsewhere; where it lasts, it is
@@ -92,7 +92,7 @@ export function showCrossing(progress: Progress): (event: CrossingEvent) => void
 }
 
 /** `90 s`. */
-function wholeSeconds(ms: number): string {
+export function wholeSeconds(ms: number): string {
   return `${Math.round(ms / 1000)} s`;
 }
 

@@ -58,8 +58,10 @@ const withinMs = 3_600_000;
 /** What the world begins with. */
 export interface ConversionWorldOptions {
   readonly plugins: readonly PluginName[];
-  /** Default 1. */
+  /** Default: one for each writer of a plugin. */
   readonly nodes?: number;
+  /** Writers of each plugin, which one StatefulSet has; of a shared file system one. Default 1. */
+  readonly replicas?: number;
   readonly seed?: number;
   /** Stands before every call of the cluster's components. */
   readonly gate?: CallGate;
@@ -92,6 +94,7 @@ export class ConversionWorld {
   readonly driverCalls: readonly DriverCall[];
   readonly #env: RuntimeEnv;
   readonly #plugins: readonly PluginName[];
+  readonly #replicas: number;
   readonly #watch: ContractWatch;
   readonly #lives: ReadonlyMap<string, Life>;
   readonly #machines = new Map<string, SimulatedHost>();
@@ -106,6 +109,7 @@ export class ConversionWorld {
     lives: ReadonlyMap<string, Life>,
     driverCalls: readonly DriverCall[],
     plugins: readonly PluginName[],
+    replicas: number,
   ) {
     this.#env = env;
     this.clock = clock;
@@ -114,6 +118,7 @@ export class ConversionWorld {
     this.#lives = lives;
     this.driverCalls = driverCalls;
     this.#plugins = plugins;
+    this.#replicas = replicas;
   }
 
   /** Plays a script from the moment in which a writer of each plugin has written, and ends the world. */
@@ -137,7 +142,7 @@ export class ConversionWorld {
 
   static async #create(
     clock: VirtualClock,
-    { plugins, nodes = 1, seed = 1, gate }: ConversionWorldOptions,
+    { plugins, replicas = 1, nodes = replicas, seed = 1, gate }: ConversionWorldOptions,
   ): Promise<ConversionWorld> {
     const random: Random = new SeededRandom(seed);
     const env: RuntimeEnv = { clock, random, logger: silentLogger, meter: noMeter };
@@ -176,7 +181,7 @@ export class ConversionWorld {
         });
       },
     });
-    world = new ConversionWorld(env, clock, cluster, watch, lives, driverCalls, plugins);
+    world = new ConversionWorld(env, clock, cluster, watch, lives, driverCalls, plugins, replicas);
     await world.#begin();
     return world;
   }
@@ -191,7 +196,7 @@ export class ConversionWorld {
     const command = [writerProgram, "$(LONGSHORE_MOUNT_DATA)", "$(POD_NAME)", "700"];
     for (const plugin of this.#plugins) {
       const { isShared } = clusterPlugin(plugin);
-      const set = writerSet({ replicas: 1, command, plugin });
+      const set = writerSet({ replicas: this.#replicas, command, plugin });
       const claimName = set.spec?.template.spec?.volumes?.[0]?.persistentVolumeClaim?.claimName;
       if (isShared && claimName !== undefined) {
         const spec = {
@@ -394,7 +399,8 @@ export class ConversionWorld {
   }
 
   #writers(): readonly string[] {
-    return this.#sets().map((set) => `${set}-0`);
+    const ordinals = Array.from({ length: this.#replicas }, (_, ordinal) => ordinal);
+    return this.#sets().flatMap((set) => ordinals.map((ordinal) => `${set}-${ordinal}`));
   }
 
   /** What is not as it is to be after a conversion, or after the way back. */
@@ -402,8 +408,9 @@ export class ConversionWorld {
     const wrong: string[] = [];
     const volumes = this.cluster.objects(resources.persistentVolumes);
     const claims = this.cluster.objects(resources.persistentVolumeClaims);
-    if (volumes.length !== this.#plugins.length) wrong.push(`${volumes.length} volumes are there`);
-    if (claims.length !== this.#plugins.length) wrong.push(`${claims.length} claims are there`);
+    const count = this.#plugins.length * this.#replicas;
+    if (volumes.length !== count) wrong.push(`${volumes.length} volumes are there`);
+    if (claims.length !== count) wrong.push(`${claims.length} claims are there`);
     for (const { metadata, spec, status } of volumes) {
       const { name } = metadata;
       if ((spec?.csi !== undefined) !== (form === "csi")) wrong.push(`${name} is not ${form}`);
@@ -416,7 +423,8 @@ export class ConversionWorld {
         wrong.push(`${name} and its claim are not bound`);
     }
     for (const { metadata, spec } of this.cluster.objects(resources.statefulSets))
-      if (spec?.replicas !== 1) wrong.push(`StatefulSet ${metadata.name} has ${spec?.replicas} replicas`);
+      if (spec?.replicas !== this.#replicas)
+        wrong.push(`StatefulSet ${metadata.name} has ${spec?.replicas} replicas`);
     return wrong;
   }
 }

@@ -12,3 +12,21 @@ test.each<CrashStory>([
   expect(failures).toEqual([]);
   expect(points).toBeGreaterThan(100);
 });
+
+test.each<CrashStory>([
+  { killed: "convert", next: "convert", replicas: 2 },
+  { killed: "convert", next: "undo", replicas: 2 },
+])(
+  "$killed of two volumes of one StatefulSet is killed at every third call, and then $next",
+  {
+    timeout: 1_800_000,
+  },
+  async (story) => {
+    const { points, failures } = await crashConversion(story, (call) => call % 3 === 0);
+    console.log(
+      `${story.killed} of two volumes, then ${story.next}: ${points - failures.length}/${points} crash points`,
+    );
+    expect(failures).toEqual([]);
+    expect(points).toBeGreaterThan(60);
+  },
+);

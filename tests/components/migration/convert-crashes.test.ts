@@ -11,3 +11,12 @@ test.each<CrashStory>([
   expect(failures).toEqual([]);
   expect(points).toBeGreaterThan(4);
 });
+
+test("a conversion of two volumes of one StatefulSet is killed at some of its calls, and goes on", {
+  timeout: 120_000,
+}, async () => {
+  const story: CrashStory = { killed: "convert", next: "convert", replicas: 2 };
+  const { points, failures } = await crashConversion(story, (call) => call % 23 === 0);
+  expect(failures).toEqual([]);
+  expect(points).toBeGreaterThan(8);
+});

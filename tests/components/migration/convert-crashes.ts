@@ -9,6 +9,8 @@ import { ConversionWorld, type Operator } from "../../../packages/simulation/src
 export interface CrashStory {
   readonly killed: "convert" | "undo";
   readonly next: "convert" | "undo";
+  /** Volumes of one StatefulSet; default 1. */
+  readonly replicas?: number;
 }
 
 /** How all points went. */
@@ -47,10 +49,10 @@ export async function crashConversion(
 
 /** A world whose writer runs, on an in-tree volume or, to be undone, on a converted one. */
 async function inWorld(
-  { killed }: CrashStory,
+  { killed, replicas = 1 }: CrashStory,
   script: (world: ConversionWorld, names: ReadonlySet<string>) => Promise<void>,
 ): Promise<void> {
-  await ConversionWorld.play({ plugins: ["aws-ebs"] }, async (world) => {
+  await ConversionWorld.play({ plugins: ["aws-ebs"], replicas }, async (world) => {
     const names = new Set(
       world.cluster.objects(resources.persistentVolumes).map(({ metadata }) => metadata.name),
     );

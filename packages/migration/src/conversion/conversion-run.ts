@@ -131,13 +131,16 @@ class Batches {
       const storeOf = (kube: KubeClient) => volumeJournal({ kube, host, dir }, originalVolume(journal));
       return new VolumeRun(this.#env, storeOf, this.#users, this.#options, journal);
     });
+    // All of them before the workload is scaled: a run that goes on later knows each by its journal, since without pods it would
+    // not see whose the others are.
+    for (const run of runs) {
+      if (await this.#guarded(run, () => run.begin(this.#signal))) continue;
+      this.left.push(...runs.filter((other) => other !== run).map(({ name }) => name));
+      return;
+    }
     const ready: VolumeRun[] = [];
     for (const run of runs) {
-      const isReady = await this.#guarded(run, async () => {
-        await run.begin(this.#signal);
-        await run.carry("scale up", this.#signal);
-      });
-      if (!isReady) break;
+      if (!(await this.#guarded(run, () => run.carry("scale up", this.#signal)))) break;
       ready.push(run);
     }
     // With a volume that has no place yet the workload stays down.

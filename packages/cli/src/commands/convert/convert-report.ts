@@ -13,7 +13,7 @@ import {
 import { errorChain, foreignLines, foreignText } from "@longshore/runtime";
 import pc from "picocolors";
 import { clusterFields, inFlags } from "../../field-flags.ts";
-import { type Progress, seconds } from "../../terminal.ts";
+import { lastingMs, type Progress, seconds, wholeSeconds } from "../../terminal.ts";
 import { textTable } from "../../text-table.ts";
 
 type Refused = ConversionPlan["refused"];
@@ -81,8 +81,11 @@ export function showConversion(progress: Progress): (event: ConversionEvent) => 
         return progress.status(`  … ${event.volume}: ${event.step}`);
       case "waiting": {
         const text = `  … ${event.volume}: ${event.step} waits for ${waitWords(event.wait)}`;
-        if (!progress.live) progress.line(text);
-        return progress.status(text, event.waitedMs);
+        const { waitedMs, leftMs } = event;
+        const lasts = waitedMs >= lastingMs;
+        const times = `, for ${wholeSeconds(waitedMs)} now; given up in ${wholeSeconds(leftMs)}`;
+        if (lasts || !progress.live) progress.line(`${text}${lasts ? times : ""}`);
+        return progress.status(text, waitedMs);
       }
       case "volumeDone":
         return progress.line(
