@@ -5,7 +5,7 @@
  */
 import type { DashboardOptions } from "@longshore/dashboard";
 import type { ProcessQualificationOptions, upCluster } from "@longshore/local";
-import type { CrossingOptions, KubeadmPlatformEnv } from "@longshore/migration";
+import type { ConversionPlanOptions, CrossingOptions, KubeadmPlatformEnv } from "@longshore/migration";
 import type { LogFields, Logger } from "@longshore/runtime";
 
 /** The flag of each field that the texts of one library may name. */
@@ -32,6 +32,11 @@ export const clusterFields: FieldFlags = {
   } satisfies FlagsOf<NonNullable<UpOptions["existing"]>>),
   ...({ force: "--force", onlyNodes: "--only-node" } satisfies FlagsOf<CrossingOptions>),
   ...({ nodeCommand: "--node-command" } satisfies FlagsOf<KubeadmPlatformEnv>),
+  ...({
+    scaleDown: "--scale-down",
+    wait: "--wait",
+    ownersPaused: "--owners-paused",
+  } satisfies FlagsOf<ConversionPlanOptions>),
   platform: "--platform",
   ...({ plugin: "--plugin" } satisfies FlagsOf<ProcessQualificationOptions>),
   ...({ port: "--port" } satisfies FlagsOf<DashboardOptions>),

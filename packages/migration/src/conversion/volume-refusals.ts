@@ -148,7 +148,7 @@ export function ownerRefusals(
         object,
         field,
         reason: `${kind} ${name} owns it and may create it again at once`,
-        remedy: `pause the operator of ${kind} ${name}, and say that its owners are paused`,
+        remedy: `pause the operator of ${kind} ${name}, and say so: \`ownersPaused\``,
       },
     ];
   });
@@ -218,7 +218,7 @@ export function volumeUse(
   if (wait) return { inUseBy, workloads: scaleDown ? scaled : [], refusals: [] };
   const object = `PersistentVolume ${volume.metadata.name}`;
   if (others.length > 0) {
-    const remedy = "end them, or have the run wait for their end";
+    const remedy = "end them, or let the run wait for their end: `wait`";
     const refusal: Refusal = {
       code: "volume-in-use",
       object,
@@ -232,8 +232,8 @@ export function volumeUse(
   const names = scaled.map(({ kind, namespace, name }) => `${kind} ${namespace}/${name}`).join(", ");
   const remedy =
     names === ""
-      ? "wait until it is detached, or have the run wait for that"
-      : `scale ${names} to 0, or have the run do so`;
+      ? "wait until it is detached, or let the run do so: `wait`"
+      : `scale ${names} to 0, or let the run do so: \`scaleDown\``;
   const refusal: Refusal = {
     code: "volume-in-use",
     object,
