@@ -175,7 +175,7 @@ describe("a pod that is wanted", () => {
   });
 
   it("reports why it cannot start once, and fails the pass", () => {
-    const start = started({ kind: "failed", reason: "CreateContainerConfigError", error });
+    const start = started({ kind: "failed", reason: "CreateContainerConfigError", error, isLasting: true });
     const step = decide(observedOf(reported(absent), absent, start));
     if (step.step !== "reportStatus") throw new Error(step.step);
     expect(step.status.containerStatuses?.[0]?.state).toEqual({
@@ -183,7 +183,12 @@ describe("a pod that is wanted", () => {
     });
     const pod = { ...aPod(), status: step.status };
     expect(decide(observedOf(pod, absent))).toMatchObject({ step: "waitForVolumes" });
-    expect(decide(observedOf(pod, absent, start))).toMatchObject({ step: "failStart", error });
+    expect(decide(observedOf(pod, absent, start))).toMatchObject({ step: "failStart", error, isKnown: true });
+    const another = started({ kind: "failed", reason: "RunContainerError", error, isLasting: false });
+    const shown = decide(observedOf(pod, absent, another));
+    if (shown.step !== "reportStatus") throw new Error(shown.step);
+    const after = { ...aPod(), status: shown.status };
+    expect(decide(observedOf(after, absent, another))).toMatchObject({ step: "failStart", isKnown: false });
   });
 
   it("ends when its deadline has passed", () => {

@@ -63,9 +63,18 @@ export interface PodPass {
   readonly areVolumesGone?: boolean;
 }
 
+/** Why a container could not be started. */
+export type StartErrorReason = "CreateContainerConfigError" | "RunContainerError";
+
 /** How far the start of a container has come. */
 export type StartOfContainer = { readonly run: NextRun } & (
-  | { readonly kind: "failed"; readonly reason: string; readonly error: unknown }
+  | {
+      readonly kind: "failed";
+      readonly reason: StartErrorReason;
+      readonly error: unknown;
+      /** No other object can change it. */
+      readonly isLasting: boolean;
+    }
   | { readonly kind: "started" }
   /** Its hook has run, or it has none. */
   | { readonly kind: "hooked" }
@@ -89,8 +98,10 @@ export type PodStep =
   | {
       readonly step: "failStart";
       readonly pod: Stored<Pod>;
-      readonly reason: string;
+      readonly reason: StartErrorReason;
       readonly error: unknown;
+      /** It lasts, and an earlier pass has reported it. */
+      readonly isKnown: boolean;
     }
   | { readonly step: "runPostStart"; readonly pod: Stored<Pod>; readonly run: NextRun }
   | { readonly step: "reportStarted"; readonly pod: Stored<Pod>; readonly container: Container }
@@ -246,8 +257,8 @@ function decideStart(observed: NodePod, run: NextRun): PodStep {
   const { pod, containers, pass } = observed;
   const { container, attempt, quickRestarts } = run;
   if (pass.mount === undefined) {
-    // What runs already is reported with what follows.
-    const report = containers.size > 0 ? undefined : reportOf(observed);
+    // What runs already, and what comes of a start that has failed before, is reported with what follows.
+    const report = containers.size > 0 || showsStartError(pod) ? undefined : reportOf(observed);
     return report ?? { step: "waitForVolumes", pod };
   }
   return "error" in pass.mount
@@ -260,15 +271,26 @@ function decideStart(observed: NodePod, run: NextRun): PodStep {
       };
 }
 
+const startErrors: ReadonlySet<string | undefined> = new Set<StartErrorReason>([
+  "CreateContainerConfigError",
+  "RunContainerError",
+]);
+
+function showsStartError({ status }: Pod): boolean {
+  const all = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
+  return all.some(({ state }) => startErrors.has(state?.waiting?.reason));
+}
+
 function decideStarted(observed: NodePod, start: StartOfContainer): PodStep {
-  const { pod } = observed;
+  const { pod, pass } = observed;
   const { container } = start.run;
   switch (start.kind) {
     case "failed": {
-      const { reason, error } = start;
+      const { reason, error, isLasting } = start;
+      const isKnown = isLasting && pass.reported === undefined;
       const message = error instanceof Error ? error.message : String(error);
       const startError = { container: container.name, reason, message };
-      return reportOf(observed, { startError }) ?? { step: "failStart", pod, reason, error };
+      return reportOf(observed, { startError }) ?? { step: "failStart", pod, reason, error, isKnown };
     }
     case "started":
       return { step: "runPostStart", pod, run: start.run };

@@ -53,6 +53,8 @@ const runningCheckMs = 1000;
 /** The same of one that does: a safeguard. */
 const watchedCheckMs = 60_000;
 const goneCheckMs = 500;
+/** The pause before a start that cannot succeed is tried again: the pod is only replaced. */
+const lastingErrorMs = 60_000;
 /** A hook that does not end fails: it would hold up the pod's other containers for ever. */
 const postStartMaxMs = 120_000;
 
@@ -86,7 +88,8 @@ function startingActions(parts: PodParts): Actions<PodObservation, StartingStep>
       throw error;
     },
     startContainer: (step, observed, { signal }) => startContainer(parts, step, observed, signal),
-    failStart({ pod, reason, error }) {
+    failStart({ pod, reason, error, isKnown }) {
+      if (isKnown) return { requeueAfterMs: lastingErrorMs };
       events.event(pod, "Warning", reason === "RunContainerError" ? "Failed" : reason, messageOf(error));
       throw error;
     },
@@ -165,16 +168,19 @@ async function startContainer(
   observed: PodObservation,
   signal: AbortSignal,
 ): Promise<Next<PodObservation>> {
+  let isLasting = false;
   try {
     const sources = await readEnvironmentSources(kube, pod, run.container, signal);
     const env = environmentFrom(pod, run.container, sources);
+    isLasting = true;
     const config = containerConfigOf(pod, run, { env, mounted, logDir, nodeUser: runtime.user });
+    isLasting = false;
     await runtime.startContainer(await withSubPaths(volumes, config), signal);
     return passed(observed, { start: { kind: "started", run } });
   } catch (error) {
     signal.throwIfAborted();
     const reason = error instanceof PodSpecError ? "CreateContainerConfigError" : "RunContainerError";
-    return passed(observed, { start: { kind: "failed", run, reason, error } });
+    return passed(observed, { start: { kind: "failed", run, reason, error, isLasting } });
   }
 }
 

@@ -8,7 +8,7 @@ import {
   resources,
   type Stored,
 } from "@longshore/kube";
-import { type Component, stopAll } from "@longshore/runtime";
+import { type Component, recordingLogger, stopAll } from "@longshore/runtime";
 import { virtualEnv } from "@longshore/testing/kube";
 import type { NodeVolumes } from "@longshore/volumes";
 import { afterEach, expect, test } from "vitest";
@@ -25,7 +25,8 @@ afterEach(() => stopAll(components.splice(0)));
 
 /** A node with a runtime and volumes that record what is asked of them. */
 class TestNode {
-  readonly env = virtualEnv();
+  readonly log = recordingLogger();
+  readonly env = { ...virtualEnv(), logger: this.log };
   readonly kube: KubeClient = createApiServer(this.env, { store: memoryStore() }).client();
   readonly calls: string[] = [];
   /** By UID of the pod, then by name. */
@@ -317,6 +318,31 @@ test("a value that is not there yet keeps the container waiting, and starts it o
     await node.pass(100);
   }
   expect(node.work()).toContain("start c 0");
+});
+
+test("a container without a command is reported and logged once, and its status is not written again", async () => {
+  const node = new TestNode();
+  node.start();
+  await node.createPod({ containers: [{ name: "c", image: "none" }] });
+  const pass = async () => {
+    await node.pass(11_000);
+    node.mount();
+    await node.pass(100);
+  };
+  for (let i = 0; i < 3; i++) await pass();
+  const first = await node.pod();
+  expect(first?.status?.containerStatuses?.[0]?.state?.waiting).toEqual({
+    reason: "CreateContainerConfigError",
+    message: expect.stringContaining("spec.containers[0].command"),
+  });
+  for (let i = 0; i < 20; i++) await pass();
+  expect((await node.pod())?.metadata.resourceVersion).toBe(first?.metadata.resourceVersion);
+  expect(node.log.lines.filter(({ level }) => level === "warn")).toHaveLength(1);
+  expect(node.log.lines.filter(({ level }) => level === "error")).toEqual([]);
+  const { items: events } = await node.kube.list(resources.events, { signal });
+  expect(events.map(({ reason, count }) => [reason, count ?? 1])).toEqual([
+    ["CreateContainerConfigError", 1],
+  ]);
 });
 
 test("a limit that a container does not have is in its environment as what the node has", async () => {
