@@ -30,6 +30,11 @@ export function formOption(forms: readonly string[]): Option {
   return new Option("-o, --output <form>", "form of what is printed").choices(forms).default(forms[0]);
 }
 
+/** `--json [file]`: true without a file and for `-`, which is standard output. */
+export function jsonFileOption(description: string): Option {
+  return new Option("--json [file]", description).argParser((file) => (file === "-" ? true : file));
+}
+
 /**
  * Gives a verb the forms of its output: `-o FORM`, of which the first is the default, and `--json`, which means `-o json`. Its
  * action finds both set, whichever was given.

@@ -5,7 +5,7 @@ import type { Command } from "commander";
 import pc from "picocolors";
 import { absolute, commandEnv, hostForm, longshoreCommand, passingClusterDir } from "../environment.ts";
 import { exitCodes, interruptible } from "../exit.ts";
-import { formOption } from "../flags.ts";
+import { formOption, jsonFileOption } from "../flags.ts";
 import { createProgress, seconds, showCrossing, table } from "../terminal.ts";
 import { pluginsOption } from "./plugin-flag.ts";
 
@@ -24,7 +24,9 @@ export function registerDemoCommand(program: Command): void {
     .description("bring up a cluster, carry it to CSI and back under load, and prove that nothing was lost")
     .addOption(pluginsOption("the in-tree plugin whose volumes are carried (default: aws-ebs)"))
     .addOption(formOption(["table", "json"]))
-    .option("--json [file]", "print the report as JSON, as -o json does; with a file, write it there as well")
+    .addOption(
+      jsonFileOption("print the report as JSON, as -o json does; with a file, write it there as well"),
+    )
     .option("--dir <dir>", "cluster directory (default: a new one, removed afterwards)")
     .option("-q, --quiet", "no progress")
     .action((flags: DemoFlags) => interruptible((signal) => demo(flags, signal), ["SIGHUP"]));

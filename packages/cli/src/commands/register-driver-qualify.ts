@@ -16,7 +16,7 @@ import { type Command, Option } from "commander";
 import pc from "picocolors";
 import { absolute, commandEnv, hostForm, longshoreCommand, passingClusterDir } from "../environment.ts";
 import { exitCodes, failureText, InterruptedError, interruptible, UsageError } from "../exit.ts";
-import { duration, formOption } from "../flags.ts";
+import { duration, formOption, jsonFileOption } from "../flags.ts";
 import { createProgress, seconds, table } from "../terminal.ts";
 import { driverPlaceholderHelp } from "./driver-placeholder-help.ts";
 import { onePluginOption } from "./plugin-flag.ts";
@@ -62,7 +62,9 @@ export function registerDriverQualify(driver: Command): void {
         .argParser<readonly Skippable[]>(skippable),
     )
     .addOption(formOption(["table", "json"]))
-    .option("--json [file]", "print the report as JSON, as -o json does; with a file, write it there instead")
+    .addOption(
+      jsonFileOption("print the report as JSON, as -o json does; with a file, write it there instead"),
+    )
     .option("--dir <dir>", "cluster directory (default: a new one, removed afterwards)")
     .option("--timeout <duration>", "longest that one behaviour may take", "2m")
     .option("-q, --quiet", "no progress")

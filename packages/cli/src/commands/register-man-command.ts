@@ -24,7 +24,7 @@ function verbAt(program: Command, path: readonly string[]): Command {
   return path.reduce((command, name) => {
     const below = command.commands.find((verb) => verb.name() === name);
     if (below !== undefined) return below;
-    const names = command.commands.map((verb) => verb.name()).filter((known) => known !== "help");
+    const names = shownBelow(command).map((verb) => verb.name());
     throw new UsageError(
       `no verb "${name}" below ${pathOf(command)}: there are ${names.join(", ") || "none"}`,
     );

@@ -19,6 +19,9 @@ test.skipIf(process.platform !== "linux")("on Linux also files and virtual memor
   expect(meter.value("process_virtual_memory_bytes")).toBeGreaterThan(
     meter.value("process_resident_memory_bytes"),
   );
+  expect(meter.value("process_virtual_memory_max_bytes")).toBeGreaterThan(
+    meter.value("process_virtual_memory_bytes"),
+  );
   expect(meter.value("process_open_fds")).toBeGreaterThan(2);
   expect(meter.value("process_max_fds")).toBeGreaterThan(meter.value("process_open_fds"));
 });
