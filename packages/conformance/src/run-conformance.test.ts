@@ -469,11 +469,23 @@ test("the same seed gives the same run", async () => {
 
 test.each([
   ["controller.expand-volume.already-larger", "SHOULD"],
+  ["controller.list-volumes.paging-while-deleting", "ADVICE"],
+  ["controller.create-volume.negative-size", "ADVICE"],
+  ["controller.expand-volume.negative-size", "ADVICE"],
   ["controller.list-volumes.negative-max-entries", "ADVICE"],
+  ["controller.list-snapshots.negative-max-entries", "ADVICE"],
+  ["controller.create-snapshot.unknown-source", "ADVICE"],
+  ["group-controller.create-group-snapshot.unknown-source", "ADVICE"],
   ["node.unpublish-volume.removes-empty-target", "ADVICE"],
+  ["node.expand-volume.unknown-path", "ADVICE"],
+  ["identity.plugin-capabilities.known", "ADVICE"],
+  ["controller.capabilities.known", "ADVICE"],
+  ["group-controller.capabilities.known", "ADVICE"],
+  ["node.capabilities.known", "ADVICE"],
 ])("%s is no MUST: a driver without it keeps the contract, with a warning", async (id, verb) => {
-  const planted = faultTable[id];
-  const world = await fakeWorld({ ...(planted === undefined ? {} : { fault: planted.fault() }) });
+  const { fault, hook, without = [] } = faultTable[id] ?? {};
+  const world = await fakeWorld({ without, ...(fault === undefined ? {} : { fault: fault() }) });
+  if (hook !== undefined) world.csi.intercept(hook);
   const report = await runIn(world, { select: only(id) });
   expect(report).toMatchObject({
     passed: 0,
@@ -484,6 +496,34 @@ test.each([
   expect(report.results[0]?.calls).not.toEqual([]);
   expect(isConformant(report)).toBe(true);
 });
+
+test.each(["node.stage-volume.relative-path", "node.publish-volume.relative-path"])(
+  "%s: the code of the refusal is free",
+  async (id) => {
+    const absolute = (path: string) => {
+      if (!path.startsWith("/")) throw new CsiStatusError("INTERNAL", "no such path");
+    };
+    const world = await fakeWorld({
+      fault: ({ node, ...services }) => ({
+        ...services,
+        node: {
+          ...node,
+          async nodeStageVolume(request, signal) {
+            absolute(request.stagingTargetPath);
+            return (await node?.nodeStageVolume?.(request, signal)) ?? {};
+          },
+          async nodePublishVolume(request, signal) {
+            absolute(request.targetPath);
+            return (await node?.nodePublishVolume?.(request, signal)) ?? {};
+          },
+        },
+      }),
+    });
+    const report = await runIn(world, { select: only(id) });
+    expect(report).toMatchObject({ failed: 0, warned: 1, leftovers: [], results: [{ id, verb: "ADVICE" }] });
+    expect(isConformant(report)).toBe(true);
+  },
+);
 
 test("a driver that returns the parameter that was too long by our doing is not at fault", async () => {
   const world = await fakeWorld();
