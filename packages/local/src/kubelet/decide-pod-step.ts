@@ -257,8 +257,8 @@ function decideStart(observed: NodePod, run: NextRun): PodStep {
   const { pod, containers, pass } = observed;
   const { container, attempt, quickRestarts } = run;
   if (pass.mount === undefined) {
-    // What runs already, and what comes of a start that has failed before, is reported with what follows.
-    const report = containers.size > 0 || showsStartError(pod) ? undefined : reportOf(observed);
+    // What runs already is reported with what follows.
+    const report = containers.size > 0 ? undefined : reportOf(observed);
     return report ?? { step: "waitForVolumes", pod };
   }
   return "error" in pass.mount
@@ -269,16 +269,6 @@ function decideStart(observed: NodePod, run: NextRun): PodStep {
         run: { container, attempt, quickRestarts },
         mounted: pass.mount.mounted,
       };
-}
-
-const startErrors: ReadonlySet<string | undefined> = new Set<StartErrorReason>([
-  "CreateContainerConfigError",
-  "RunContainerError",
-]);
-
-function showsStartError({ status }: Pod): boolean {
-  const all = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
-  return all.some(({ state }) => startErrors.has(state?.waiting?.reason));
 }
 
 function decideStarted(observed: NodePod, start: StartOfContainer): PodStep {
