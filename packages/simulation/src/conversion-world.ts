@@ -40,7 +40,7 @@ import {
   silentLogger,
   VirtualClock,
 } from "@longshore/runtime";
-import { ContractWatch } from "./contract-watch.ts";
+import { type AttachmentCall, ContractWatch } from "./contract-watch.ts";
 import { ConversionWatch } from "./conversion-watch.ts";
 import { type CallGate, Life } from "./cut.ts";
 import { FaultDraws } from "./fault-draws.ts";
@@ -63,6 +63,10 @@ export interface ConversionWorldOptions {
   readonly seed?: number;
   /** Stands before every call of the cluster's components. */
   readonly gate?: CallGate;
+  /** Called for every attach and detach that took effect. */
+  readonly onDisk?: (call: AttachmentCall) => void;
+  /** Called once for each kind of violation. */
+  readonly onViolation?: (violation: string) => void;
 }
 
 /** From where conversions are run: a machine, and how it reaches the API server. */
@@ -137,12 +141,12 @@ export class ConversionWorld {
 
   static async #create(
     clock: VirtualClock,
-    { plugins, nodes = 1, seed = 1, gate }: ConversionWorldOptions,
+    { plugins, nodes = 1, seed = 1, gate, onDisk, onViolation }: ConversionWorldOptions,
   ): Promise<ConversionWorld> {
     const random: Random = new SeededRandom(seed);
     const env: RuntimeEnv = { clock, random, logger: silentLogger, meter: noMeter };
     const config = clusterConfig(nodes, "unprivileged", { plugins });
-    const watch = new ContractWatch();
+    const watch = new ContractWatch(onDisk, onViolation);
     const lives = new Map<string, Life>();
     const driverCalls: DriverCall[] = [];
     let world: ConversionWorld | undefined;
