@@ -7,6 +7,7 @@ const plan = {
   plugins: ["aws-ebs"],
   replicas: 1,
   nodeDecides: true,
+  beginsMigrated: false,
   faults: { lostReply: 30, conflict: 100, throttled: 30 },
   operations: ["podDeleted", "powerLoss"],
   rounds: 4,

@@ -65,10 +65,20 @@ export class SwarmOperations {
     const { cluster, plan } = this.#env;
     this.#hasEnded = true;
     await Promise.all(this.#comeBacks);
+    // What failed as it started: a change may wait for it, such as a crossing for a driver on every node.
+    await this.#startThoseDown();
     await this.#changes;
-    for (const name of cluster.componentNames) if (!cluster.isRunning(name)) await cluster.start(name);
+    await this.#startThoseDown();
     for (const { name } of cluster.config.nodes) await this.#setSchedulable(name, true);
     await this.#scale(plan.replicas);
+  }
+
+  async #startThoseDown(): Promise<void> {
+    const { cluster } = this.#env;
+    for (const name of cluster.componentNames) {
+      // One that is being restarted may not have ended yet.
+      if (!cluster.isRunning(name)) await this.#insist(() => cluster.start(name));
+    }
   }
 
   async #make(kind: OperationKind, choice: Choice): Promise<void> {

@@ -2,6 +2,7 @@
 import { resources } from "@longshore/kube";
 import {
   clusterConfig,
+  clusterPlugin,
   createInProcessCluster,
   type InProcessCluster,
   type PluginName,
@@ -103,6 +104,7 @@ export class SwarmWorld {
 
   async play(): Promise<void> {
     const cluster = await this.#start();
+    if (this.#plan.beginsMigrated) await this.#migrate(cluster);
     await this.#createWriters(cluster);
     await this.#writersRun("at the start");
     const operations = new SwarmOperations({
@@ -168,6 +170,12 @@ export class SwarmWorld {
     });
     this.#cluster = cluster;
     return cluster;
+  }
+
+  async #migrate({ platform, config }: InProcessCluster): Promise<void> {
+    const gates = Object.fromEntries(this.#plan.plugins.map((plugin) => [clusterPlugin(plugin).gate, true]));
+    await platform.setControlPlaneGates(gates, this.#signal);
+    for (const { name } of config.nodes) await platform.setNodeGates(name, gates, this.#signal);
   }
 
   #gate(faults: SwarmFaultsEnv): CallGate {
