@@ -119,7 +119,10 @@ export class SwarmOperations {
         }
         return;
       case "apiServerRestart":
-        if (happens("restart the API server")) cluster.restartApiServer();
+        if (happens("restart the API server")) {
+          // With a stream of its own: with that of its start it would give the same UIDs again.
+          cluster.restartApiServer(this.#env.random.fork(`API server ${draw.name}`));
+        }
         return;
       case "powerLoss":
         if (happens(`${node} loses its power for ${ms} ms`)) {
