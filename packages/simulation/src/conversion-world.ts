@@ -162,7 +162,7 @@ export class ConversionWorld {
       draws: new FaultDraws(random),
       rates: () => undefined,
       onFault: () => {},
-      onEffect: (call) => watch.asked(call),
+      onEffect: (call) => watch.asked(call, world && worldOf(world.cluster)),
       onAttached: (call) => world && watch.attachAnswered(call, worldOf(world.cluster)),
     });
     const cluster = await createInProcessCluster(env, {

@@ -147,7 +147,7 @@ class Simulation {
         this.#faults++;
         this.#trace("cloud", "the cloud", what);
       },
-      onEffect: (call) => this.watch.asked(call),
+      onEffect: (call) => this.watch.asked(call, this.#cluster && worldOf(this.#cluster)),
       onAttached: (call) => {
         if (this.#cluster !== undefined) this.watch.attachAnswered(call, worldOf(this.#cluster));
       },

@@ -217,7 +217,7 @@ export class SwarmWorld {
         const late = what.startsWith("answers") ? "cloudLate" : "cloudSlow";
         this.#fault(what.startsWith("throttles") ? "cloudThrottled" : late, "the cloud", what);
       },
-      onEffect: (call) => this.#watch.asked(call),
+      onEffect: (call) => this.#watch.asked(call, this.#cluster && worldOf(this.#cluster)),
       onAttached: (call) => {
         if (this.#cluster !== undefined) this.#watch.attachAnswered(call, worldOf(this.#cluster));
       },
