@@ -2,8 +2,10 @@
  * Simulates seed after seed for hours, and keeps what breaks the contract: for each such seed a file with the seed, the version
  * of the code, the fewest faults that break it, and their trace.
  *
- *   npm run hunt -- [--hours=8] [--first=SEED] [--workers=2] [--nodes=2] [--rest-hours=0] [--dir=.longshore/seeds]
+ *   npm run hunt -- [--world=crossing] [--hours=8] [--first=SEED] [--workers=2] [--nodes=N] [--rest-hours=H] [--dir=DIR]
  *
+ * Worlds are those of `longshore sim`; nodes and hours of rest are a crossing's. What is found is kept in `.longshore/seeds`, and for
+ * other worlds in a directory below it with their name.
  * Exits with 1 when it has found something. Without `--first` it goes on after the last seed that an earlier hunt in the
  * directory has ended with.
  */
@@ -29,12 +31,16 @@ const numberOf = (name: string, fallback: number) => {
 
 const hours = numberOf("hours", 8);
 const workers = Math.max(1, numberOf("workers", 2));
-const restHours = numberOf("rest-hours", 0);
-const dir = option("dir", ".longshore/seeds");
+const worldName = option("world", "crossing");
+const dir = option("dir", join(".longshore/seeds", worldName === "crossing" ? "" : worldName));
+// What a world cannot follow is refused by the command, and so is a world that it does not have.
 const world = [
-  "--nodes",
-  String(numberOf("nodes", 2)),
-  ...(restHours > 0 ? ["--rest-hours", String(restHours)] : []),
+  "--world",
+  worldName,
+  ...["nodes", "rest-hours"].flatMap((name) => {
+    const value = numberOf(name, 0);
+    return value > 0 ? [`--${name}`, String(value)] : [];
+  }),
 ];
 const positionFile = join(dir, "next-seed");
 mkdirSync(dir, { recursive: true });

@@ -80,3 +80,13 @@ it("what keeps the contract is no violation, whatever the plugin and however its
   );
   expect(watch.violations).toEqual([]);
 });
+
+it("C2: a detach of what is mounted is asked for, whether or not the provider refuses it", () => {
+  const watch = new ContractWatch();
+  const parts = { attachments: [attached], mounts: mounted(csiMount) };
+  watch.asked({ ...call, op: "detach", path: "csi" }, world({ attachments: [attached] }));
+  watch.asked({ ...call, op: "attach", path: "csi" }, world(parts));
+  expect(watch.violations).toEqual([]);
+  watch.asked({ ...call, op: "detach", path: "csi" }, world(parts));
+  expect(watch.violations).toEqual([`C2: csi asks to detach d@node-1, which is mounted at ${csiMount}`]);
+});

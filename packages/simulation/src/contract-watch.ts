@@ -73,10 +73,23 @@ export class ContractWatch {
     this.#onViolation(text);
   }
 
-  /** Must be called for every such call right before it takes effect. */
-  asked(call: AttachmentCall): void {
+  /**
+   * Must be called for every such call right before it takes effect, with the world as it is then; without one, for a call whose
+   * effect is not looked at. A detach of what is mounted breaks the contract, although the simulated provider refuses it: a real
+   * one takes the disk away.
+   */
+  asked(call: AttachmentCall, world?: WorldView): void {
     const { op, path, plugin, diskId, nodeName } = call;
+    if (op === "detach" && world !== undefined) this.#notMounted(call, world);
     this.#asked.set(`${op} ${diskId}@${nodeName}`, { path, plugin });
+  }
+
+  #notMounted({ path, diskId, nodeName }: AttachmentCall, world: WorldView): void {
+    const attachment = world.attachments.find((a) => a.diskId === diskId && a.nodeName === nodeName);
+    const mounts = world.mounts.get(nodeName) ?? [];
+    const mount = mounts.find(({ source }) => source !== "" && source === attachment?.devicePath);
+    if (mount === undefined) return;
+    this.report("C2", `${path} asks to detach ${diskId}@${nodeName}, which is mounted at ${mount.target}`);
   }
 
   /** Who attached the disk to the node; undefined where it is not attached. */

@@ -40,7 +40,7 @@ import {
   silentLogger,
   VirtualClock,
 } from "@longshore/runtime";
-import { ContractWatch } from "./contract-watch.ts";
+import { type AttachmentCall, ContractWatch } from "./contract-watch.ts";
 import { ConversionWatch } from "./conversion-watch.ts";
 import { type CallGate, Life } from "./cut.ts";
 import { FaultDraws } from "./fault-draws.ts";
@@ -65,6 +65,10 @@ export interface ConversionWorldOptions {
   readonly seed?: number;
   /** Stands before every call of the cluster's components. */
   readonly gate?: CallGate;
+  /** Called for every attach and detach that took effect. */
+  readonly onDisk?: (call: AttachmentCall) => void;
+  /** Called once for each kind of violation. */
+  readonly onViolation?: (violation: string) => void;
 }
 
 /** From where conversions are run: a machine, and how it reaches the API server. */
@@ -142,12 +146,12 @@ export class ConversionWorld {
 
   static async #create(
     clock: VirtualClock,
-    { plugins, replicas = 1, nodes = replicas, seed = 1, gate }: ConversionWorldOptions,
+    { plugins, replicas = 1, nodes = replicas, seed = 1, gate, onDisk, onViolation }: ConversionWorldOptions,
   ): Promise<ConversionWorld> {
     const random: Random = new SeededRandom(seed);
     const env: RuntimeEnv = { clock, random, logger: silentLogger, meter: noMeter };
     const config = clusterConfig(nodes, "unprivileged", { plugins });
-    const watch = new ContractWatch();
+    const watch = new ContractWatch(onDisk, onViolation);
     const lives = new Map<string, Life>();
     const driverCalls: DriverCall[] = [];
     let world: ConversionWorld | undefined;
@@ -163,7 +167,7 @@ export class ConversionWorld {
       draws: new FaultDraws(random),
       rates: () => undefined,
       onFault: () => {},
-      onEffect: (call) => watch.asked(call),
+      onEffect: (call) => watch.asked(call, world && worldOf(world.cluster)),
       onAttached: (call) => world && watch.attachAnswered(call, worldOf(world.cluster)),
     });
     const cluster = await createInProcessCluster(env, {

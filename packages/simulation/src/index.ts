@@ -4,6 +4,7 @@ export { type DiskSpan, DiskTimeline } from "./disk-timeline.ts";
 export { defaultFaultRates, type FaultRates } from "./faults.ts";
 export { type CloudFaultRates, defaultCloudFaultRates } from "./faulty-cloud.ts";
 export { type Minimised, type MinimiseOptions, minimise } from "./minimise.ts";
+export type { SeedOptions, SeedResult } from "./seed-result.ts";
 export {
   type ConversionSimulationOptions,
   type ConversionSimulationResult,

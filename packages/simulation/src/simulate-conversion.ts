@@ -7,15 +7,18 @@
  */
 import { type KubeClient, resources } from "@longshore/kube";
 import type { PluginName } from "@longshore/local";
+import type { ConversionEvent } from "@longshore/migration";
 import { type Host, type Random, SeededRandom } from "@longshore/runtime";
+import type { AttachmentCall } from "./contract-watch.ts";
 import { ConversionWorld, type Operator } from "./conversion-world.ts";
 import { type CallGate, Life, type SeamCall } from "./cut.ts";
 import { FaultDraws } from "./fault-draws.ts";
 import { defaultFaultRates, type FaultRates, faultyGate } from "./faults.ts";
+import type { SeedOptions, SeedResult } from "./seed-result.ts";
+import { TraceHash, type TraceKind, traceLine } from "./trace.ts";
 
 /** What to simulate. */
-export interface ConversionSimulationOptions {
-  readonly seed: number;
+export interface ConversionSimulationOptions extends SeedOptions {
   /** Default `aws-ebs`; a writer on a volume of each. */
   readonly plugins?: readonly PluginName[];
   /** Default {@link defaultFaultRates}. */
@@ -24,19 +27,12 @@ export interface ConversionSimulationOptions {
   readonly crashes?: boolean;
 }
 
-/** How a simulation went. */
-export interface ConversionSimulationResult {
-  readonly seed: number;
-  /** Empty: the contract held, and everything is where it is to be. */
-  readonly problems: readonly string[];
+/** How a simulation went. Of a death that was drawn the process may have ended before. */
+export interface ConversionSimulationResult extends SeedResult {
   /** Crashes of components, and deaths of processes that converted. */
   readonly crashes: number;
   readonly deaths: number;
   readonly faults: number;
-  /** Calls at the seams, each a step at which the contract was checked. */
-  readonly steps: number;
-  /** Virtual milliseconds. */
-  readonly elapsedMs: number;
 }
 
 const attemptsMax = 60;
@@ -50,16 +46,19 @@ export async function simulateConversion(
   try {
     await run.play();
   } catch (error) {
-    run.problems.push(`C8: ${error instanceof Error ? error.message : String(error)}`);
+    run.report(`C8: ${error instanceof Error ? error.message : String(error)}`);
   }
   return run.result();
 }
 
 class ConversionSimulation {
-  readonly problems: string[] = [];
+  readonly #violations: string[] = [];
   readonly #options: ConversionSimulationOptions;
   readonly #random: Random;
+  readonly #draws: FaultDraws;
+  readonly #traceHash = new TraceHash();
   readonly #comeBacks: Promise<void>[] = [];
+  #world: ConversionWorld | undefined;
   /** Settles when the process dies that converts now. */
   #death: Promise<void> = new Promise(() => {});
   #healed = true;
@@ -67,38 +66,54 @@ class ConversionSimulation {
   #deaths = 0;
   #faults = 0;
   #steps = 0;
-  #elapsedMs = 0;
 
   constructor(options: ConversionSimulationOptions) {
     this.#options = options;
     this.#random = new SeededRandom(options.seed);
+    this.#draws = new FaultDraws(this.#random.fork("faults"), options.only);
+  }
+
+  /** Something that breaks the contract; the same is reported once. */
+  report(violation: string): void {
+    if (this.#violations.includes(violation)) return;
+    this.#violations.push(violation);
+    this.#trace("broken", "the contract is broken:", violation);
   }
 
   result(): ConversionSimulationResult {
     return {
       seed: this.#options.seed,
-      problems: this.problems,
+      violations: this.#violations,
+      struck: this.#draws.struck,
       crashes: this.#crashes,
       deaths: this.#deaths,
       faults: this.#faults,
       steps: this.#steps,
-      elapsedMs: this.#elapsedMs,
+      elapsedMs: Math.round(this.#world?.clock.monotonicMs() ?? 0),
+      traceHash: this.#traceHash.toString(),
     };
   }
 
   async play(): Promise<void> {
     const { plugins = ["aws-ebs"], seed, crashes = true } = this.#options;
-    const random = this.#random.fork("faults");
     // Made with the world, which has the clock.
     let faulty: CallGate | undefined;
     const gate: CallGate = (call, proceed) => (faulty === undefined ? proceed() : faulty(call, proceed));
-    await ConversionWorld.play({ plugins, seed, gate }, async (world) => {
+    const observers = {
+      onDisk: ({ op, path, diskId, nodeName }: AttachmentCall) =>
+        this.#trace("disk", diskId, `${path} ${op} ${nodeName}`),
+      onViolation: (violation: string) => this.report(violation),
+    };
+    await ConversionWorld.play({ plugins, seed, gate, ...observers }, async (world) => {
+      this.#world = world;
       faulty = faultyGate(
-        { clock: world.clock, draws: new FaultDraws(random) },
+        { clock: world.clock, draws: this.#draws },
         () => (this.#healed ? undefined : (this.#options.rates ?? defaultFaultRates)),
-        (_call, fault) => {
+        (call, fault) => {
           this.#steps++;
-          if (fault !== undefined) this.#faults++;
+          if (fault === undefined) return;
+          this.#faults++;
+          this.#trace("call", call.component, `${fault.kind} ${call.seam}.${call.method}`);
         },
       );
       const volumes = world.cluster.objects(resources.persistentVolumes);
@@ -109,27 +124,39 @@ class ConversionSimulation {
         const crashing = crashes ? this.#crashAtRandom(world, ended.signal) : Promise.resolve();
         await this.#carry(world, direction, gate);
         this.#healed = true;
+        this.#trace("rest", "the faults", "end");
         ended.abort(new Error("healed"));
         await crashing;
         await world.writersRun();
         const form = direction === "convert" ? "csi" : "in-tree";
-        this.problems.push(...world.leftovers(form, names), ...(await world.lostWrites()));
+        for (const what of world.leftovers(form, names)) this.report(`C8: ${what}`);
+        for (const what of await world.lostWrites()) this.report(`C3: ${what}`);
       }
-      this.problems.push(...world.violations);
-      this.#elapsedMs = Math.round(world.clock.monotonicMs());
+      for (const what of world.cluster.disks.violations) this.report(`C2: ${what}`);
     });
   }
 
   /** Begins it again until nothing is unfinished, as an administrator would. */
   async #carry(world: ConversionWorld, direction: "convert" | "undo", gate: CallGate): Promise<void> {
     const random = this.#random.fork(direction);
+    const onEvent = (event: ConversionEvent) => this.#trace("crossing", "the conversion", eventText(event));
     for (let attempt = 1; ; attempt++) {
-      // The last attempts are let live, so that a run comes to its end.
       this.#death = new Promise(() => {});
-      const isDoomed = this.#options.crashes !== false && attempt < 6;
-      const life = new Life("operator", isDoomed ? this.#deadly(1 + random.below(60, "death"), gate) : gate);
-      const operator = this.#operator(world, life, `m${1 + random.below(2, "machine")}`);
-      const outcome = await this.#attempt(world, direction, operator, life);
+      const draw = this.#draws.next("death of the operator");
+      const at = 1 + draw.below(60);
+      // The last attempts are let live, so that a run comes to its end.
+      const isDoomed = this.#options.crashes !== false && attempt < 6 && this.#draws.happens(draw);
+      const life = new Life("operator", isDoomed ? this.#deadly(at, gate) : gate);
+      const machine = `m${1 + random.below(2, "machine")}`;
+      this.#trace("crossing", "the operator", `begins on ${machine}: ${direction}`);
+      const outcome = await this.#attempt(
+        world,
+        direction,
+        this.#operator(world, life, machine),
+        life,
+        onEvent,
+      );
+      this.#trace("crossing", "the operator", `ends: ${outcome}`);
       if (outcome === "done") return;
       if (attempt >= attemptsMax) throw new Error(`${direction} did not end in ${attempt} runs: ${outcome}`);
       await world.clock.sleep(500 + random.below(3000, "pause"), new AbortController().signal);
@@ -141,8 +168,9 @@ class ConversionSimulation {
     direction: "convert" | "undo",
     operator: Operator,
     life: Life,
+    onEvent: (event: ConversionEvent) => void,
   ): Promise<string> {
-    const work = world[direction](operator, { scaleDown: true }).then(
+    const work = world[direction](operator, { scaleDown: true, onEvent }).then(
       ({ failed, left }) => {
         const problem = failed[0];
         if (problem !== undefined) return `${problem.volume}: ${problem.error}`;
@@ -171,6 +199,7 @@ class ConversionSimulation {
       if (++calls < at) return gate(call, proceed);
       if (calls === at) {
         this.#deaths++;
+        this.#trace("life", "the operator", `dies at its call ${call.seam}.${call.method}`);
         // Of two deaths one comes before the call leaves.
         if (at % 2 === 0) await gate(call, proceed).catch(() => {});
         die();
@@ -188,26 +217,52 @@ class ConversionSimulation {
   }
 
   async #crashAtRandom(world: ConversionWorld, until: AbortSignal): Promise<void> {
-    const random = this.#random.fork("crashes");
     const { clock, cluster } = world;
     const pause = (ms: number) =>
       clock.sleep(ms, until).then(
         () => true,
         () => false,
       );
-    while (await pause(20 + random.below(1500, "until the next crash"))) {
+    for (;;) {
+      const draw = this.#draws.next("crash");
+      const pauseMs = 20 + draw.below(1500);
       const victims = [...cluster.componentNames, "apiserver"];
-      const name = victims[random.below(victims.length, "victim")] ?? "apiserver";
-      if (name !== "apiserver" && !cluster.isRunning(name)) continue;
+      const name = victims[draw.below(victims.length)] ?? "apiserver";
+      const downMs = 50 + draw.below(3000);
+      if (!(await pause(pauseMs))) break;
+      const isApiServer = name === "apiserver";
+      if (!(isApiServer || cluster.isRunning(name)) || !this.#draws.happens(draw)) continue;
       this.#crashes++;
-      if (name === "apiserver") {
+      this.#trace("life", name, isApiServer ? "restarts" : `crashes for ${downMs} ms`);
+      if (isApiServer) {
         cluster.restartApiServer(this.#random.fork(`apiserver ${this.#crashes}`));
         continue;
       }
       world.crash(name);
-      const downMs = 50 + random.below(3000, "time down");
       this.#comeBacks.push(clock.sleep(downMs, new AbortController().signal).then(() => cluster.start(name)));
     }
     await Promise.all(this.#comeBacks);
+  }
+
+  #trace(kind: TraceKind, subject: string, text: string): void {
+    const atMs = Math.round(this.#world?.clock.monotonicMs() ?? 0);
+    const event = { atMs, step: this.#steps, kind, subject, text };
+    this.#traceHash.add(traceLine(event));
+    this.#options.onTrace?.(event);
+  }
+}
+
+function eventText(event: ConversionEvent): string {
+  switch (event.kind) {
+    case "volumeStarted":
+      return `begins with ${event.volume}`;
+    case "stepDone":
+      return `has done: ${event.step} of ${event.volume}`;
+    case "waiting":
+      return `waits at: ${event.step} of ${event.volume}`;
+    case "volumeDone":
+      return `is done with ${event.volume}`;
+    case "volumeFailed":
+      return `fails with ${event.volume}: ${event.error}`;
   }
 }

@@ -50,13 +50,13 @@ import {
 } from "./faults.ts";
 import { type CloudFaultRates, defaultCloudFaultRates, FaultyCloud } from "./faulty-cloud.ts";
 import { Rest } from "./rest.ts";
+import type { SeedOptions, SeedResult } from "./seed-result.ts";
 import { standstill } from "./standstill.ts";
-import { type TraceEvent, TraceHash, type TraceKind, traceLine } from "./trace.ts";
+import { TraceHash, type TraceKind, traceLine } from "./trace.ts";
 import { attachmentCalls, worldOf } from "./world.ts";
 
 /** What to simulate. */
-export interface SimulationOptions {
-  readonly seed: number;
+export interface SimulationOptions extends SeedOptions {
   /** Default 2 nodes with one writer each. */
   readonly nodes?: number;
   /** Default {@link defaultFaultRates}; undefined rates mean no lost or slow calls. */
@@ -70,33 +70,18 @@ export interface SimulationOptions {
    * components crash every ten minutes instead of every second. Default 5 s, of which nothing rests.
    */
   readonly restMs?: number;
-  /** The names of the only faults that happen, as {@link SimulationResult.struck} has them; left out: all that are drawn. */
-  readonly only?: ReadonlySet<string>;
   /** The run ends after this step. */
   readonly until?: number;
-  /** Called for every event of the trace. */
-  readonly onTrace?: (event: TraceEvent) => void;
   /** Follows who holds which disk. */
   readonly timeline?: DiskTimeline;
   readonly logger?: Logger;
 }
 
 /** How a simulation went. */
-export interface SimulationResult {
-  readonly seed: number;
-  /** Empty: the contract held. */
-  readonly violations: readonly string[];
+export interface SimulationResult extends SeedResult {
   readonly crashes: number;
   readonly faults: number;
-  /** The names of the faults and crashes that happened, in order. */
-  readonly struck: readonly string[];
-  /** Calls at the seams, each a step at which the contract was checked. */
-  readonly steps: number;
   readonly acknowledgedWrites: number;
-  /** Virtual milliseconds. */
-  readonly elapsedMs: number;
-  /** A sum over the trace; equal for equal runs. */
-  readonly traceHash: string;
 }
 
 const calmWithinMs = 15 * 60_000;
@@ -162,7 +147,7 @@ class Simulation {
         this.#faults++;
         this.#trace("cloud", "the cloud", what);
       },
-      onEffect: (call) => this.watch.asked(call),
+      onEffect: (call) => this.watch.asked(call, this.#cluster && worldOf(this.#cluster)),
       onAttached: (call) => {
         if (this.#cluster !== undefined) this.watch.attachAnswered(call, worldOf(this.#cluster));
       },

@@ -5,32 +5,29 @@
  * Invariant: the same seed and the same `only` produce the same trace.
  */
 import { SeededRandom, VirtualClock } from "@longshore/runtime";
-import type { TraceEvent } from "../trace.ts";
+import type { SeedOptions } from "../seed-result.ts";
 import { drawPlan, type SwarmPlan } from "./swarm-plan.ts";
 import { SwarmWorld } from "./swarm-world.ts";
 import type { WorldResult } from "./world-result.ts";
 
 /** What to simulate. */
-export interface WorldOptions {
-  readonly seed: number;
-  /** The names of the only faults and operations that happen, as {@link WorldResult.struck} has them; left out: all. */
-  readonly only?: ReadonlySet<string>;
+export interface WorldOptions extends SeedOptions {
   /** In place of what the seed draws. */
   readonly plan?: Partial<SwarmPlan>;
-  /** Called for every event of the trace. */
-  readonly onTrace?: (event: TraceEvent) => void;
+  /** The run ends after this step. */
+  readonly until?: number;
 }
 
 const limitMs = 6 * 3_600_000;
 
 /** Runs one seed. Never throws for what the world does; a stuck world is a violation of C8. */
-export async function simulateWorld({ seed, only, plan, onTrace }: WorldOptions): Promise<WorldResult> {
+export async function simulateWorld({ seed, plan, ...options }: WorldOptions): Promise<WorldResult> {
   const clock = new VirtualClock();
   const random = new SeededRandom(seed);
   const drawn = { ...drawPlan(random.fork("plan")), ...plan };
-  const world = new SwarmWorld(clock, random, drawn, only, onTrace);
+  const world = new SwarmWorld(clock, random, drawn, options);
   try {
-    await clock.run(world.play(), { limitMs });
+    await clock.run(Promise.race([world.play(), world.stopped]), { limitMs });
   } catch (error) {
     world.stuck(error instanceof Error ? error.message : String(error));
   }

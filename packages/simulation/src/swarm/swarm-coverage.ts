@@ -3,22 +3,24 @@ import { clusterPlugins } from "@longshore/local";
 import { faultKinds, operationKinds } from "./swarm-plan.ts";
 import type { WorldResult } from "./world-result.ts";
 
-/** How often each kind of fault and operation happened, over all worlds, and each plugin was there. */
+/** How often each kind of fault and operation happened, over all worlds, and in how many each plugin was there. */
 export interface SwarmCoverage {
-  readonly counts: ReadonlyMap<string, number>;
+  readonly counts: Readonly<Record<string, number>>;
   /** The names that were never reached. */
   readonly never: readonly string[];
 }
 
 /** Sums up the counters of the worlds. */
 export function coverage(results: readonly Pick<WorldResult, "counters" | "plan">[]): SwarmCoverage {
-  const names = [...faultKinds, ...operationKinds, ...clusterPlugins.map(({ name }) => `plugin ${name}`)];
-  const counts = new Map<string, number>(names.map((name) => [name, 0]));
+  const plugins = clusterPlugins.map(({ name }) => `plugin ${name}`);
+  const names = [...faultKinds, ...operationKinds, ...plugins];
+  const counts = Object.fromEntries(names.map((name) => [name, 0]));
   for (const { counters, plan } of results) {
-    for (const [name, count] of counters) counts.set(name, (counts.get(name) ?? 0) + count);
-    for (const plugin of plan.plugins) {
-      counts.set(`plugin ${plugin}`, (counts.get(`plugin ${plugin}`) ?? 0) + 1);
-    }
+    const reached = [
+      ...Object.entries(counters),
+      ...plan.plugins.map((name) => [`plugin ${name}`, 1] as const),
+    ];
+    for (const [name, count] of reached) counts[name] = (counts[name] ?? 0) + count;
   }
-  return { counts, never: names.filter((name) => counts.get(name) === 0) };
+  return { counts, never: names.filter((name) => counts[name] === 0) };
 }

@@ -16,6 +16,8 @@ export interface SwarmFaultsEnv {
 const changes: ReadonlySet<string> = new Set(["update", "updateStatus"]);
 const mounts: ReadonlySet<string> = new Set(["mountDevice", "bindMount", "unmount"]);
 const writes: ReadonlySet<string> = new Set(["writeFileAtomic", "appendFileDurable", "makeDirectory"]);
+/** Those of which there are few calls: without it most worlds would have none. */
+const timesAsOften: Readonly<Partial<Record<FaultKind, number>>> = { duplicateCall: 5, mountFailure: 3 };
 /** Any CSI call may come twice: a client that got no answer asks again while the first is at work. */
 const repeated = /^(create|delete|controller|nodeStage|nodePublish|nodeUnpublish|nodeUnstage)/;
 
@@ -66,7 +68,7 @@ function kindsOf({ seam, method }: SeamCall): readonly FaultKind[] {
 }
 
 function strikes({ draws, rate }: SwarmFaultsEnv, kind: FaultKind, call: SeamCall): boolean {
-  const often = rate(kind);
+  const often = rate(kind) * (timesAsOften[kind] ?? 1);
   if (often === 0) return false;
   const draw = draws.next(`${call.component} ${call.seam}.${call.method} ${kind}`);
   return draw.below(1000) < often && draws.happens(draw);

@@ -65,10 +65,20 @@ export class SwarmOperations {
     const { cluster, plan } = this.#env;
     this.#hasEnded = true;
     await Promise.all(this.#comeBacks);
+    // What failed as it started: a change may wait for it, such as a crossing for a driver on every node.
+    await this.#startThoseDown();
     await this.#changes;
-    for (const name of cluster.componentNames) if (!cluster.isRunning(name)) await cluster.start(name);
+    await this.#startThoseDown();
     for (const { name } of cluster.config.nodes) await this.#setSchedulable(name, true);
     await this.#scale(plan.replicas);
+  }
+
+  async #startThoseDown(): Promise<void> {
+    const { cluster } = this.#env;
+    for (const name of cluster.componentNames) {
+      // One that is being restarted may not have ended yet.
+      if (!cluster.isRunning(name)) await this.#insist(() => cluster.start(name));
+    }
   }
 
   async #make(kind: OperationKind, choice: Choice): Promise<void> {
@@ -109,7 +119,10 @@ export class SwarmOperations {
         }
         return;
       case "apiServerRestart":
-        if (happens("restart the API server")) cluster.restartApiServer();
+        if (happens("restart the API server")) {
+          // With a stream of its own: with that of its start it would give the same UIDs again.
+          cluster.restartApiServer(this.#env.random.fork(`API server ${draw.name}`));
+        }
         return;
       case "powerLoss":
         if (happens(`${node} loses its power for ${ms} ms`)) {

@@ -51,8 +51,10 @@ export interface SwarmPlan {
   readonly replicas: number;
   /** The attach/detach controller goes by the node's statement alone (docs/behaviour/migration-controllers.md B2). */
   readonly nodeDecides: boolean;
+  /** The gates of all plugins are on from the beginning: drivers make the volumes. */
+  readonly beginsMigrated: boolean;
   /** How often the faults of the world strike, in thousandths of the calls that they concern. */
-  readonly faults: ReadonlyMap<FaultKind, number>;
+  readonly faults: Readonly<Partial<Record<FaultKind, number>>>;
   readonly operations: readonly OperationKind[];
   /** How many operations are made. */
   readonly rounds: number;
@@ -84,7 +86,8 @@ export function drawPlan(random: Random): SwarmPlan {
     replicas,
     // Flips in any order are safe only so (docs/behaviour/migration-controllers.md B2).
     nodeDecides: isOn("node decides") || operations.includes("gateFlip"),
-    faults: new Map(rates.filter(([, rate]) => rate > 0)),
+    beginsMigrated: isOn("begins migrated"),
+    faults: Object.fromEntries(rates.filter(([, rate]) => rate > 0)),
     operations,
     rounds: 5 + random.below(15, "rounds"),
   };

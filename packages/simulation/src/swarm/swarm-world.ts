@@ -2,6 +2,7 @@
 import { resources } from "@longshore/kube";
 import {
   clusterConfig,
+  clusterPlugin,
   createInProcessCluster,
   type InProcessCluster,
   type PluginName,
@@ -17,8 +18,9 @@ import { type CallGate, Life, mayChange, type SeamCall } from "../cut.ts";
 import { FaultDraws } from "../fault-draws.ts";
 import { faultyGate } from "../faults.ts";
 import { FaultyCloud } from "../faulty-cloud.ts";
+import type { SeedOptions } from "../seed-result.ts";
 import { standstill } from "../standstill.ts";
-import { type TraceEvent, TraceHash, type TraceKind, traceLine } from "../trace.ts";
+import { TraceHash, type TraceKind, traceLine } from "../trace.ts";
 import { attachmentCalls, worldOf } from "../world.ts";
 import { RecordHistory } from "./record-history.ts";
 import { RequestWatch } from "./request-watch.ts";
@@ -33,11 +35,19 @@ const calmWithinMs = 30 * 60_000;
 const requestsMax = 600;
 const namespace = "default";
 
+/** What there is beside the plan. */
+interface SwarmWorldOptions extends Pick<SeedOptions, "only" | "onTrace"> {
+  /** The run ends after this step. */
+  readonly until?: number;
+}
+
 /** What a world is asked after it has ended. */
 type Outcome = Omit<WorldResult, "seed" | "plan">;
 
 /** The world. */
 export class SwarmWorld {
+  /** Resolves when the step has come after which the run ends. */
+  readonly stopped: Promise<void>;
   readonly #clock: VirtualClock;
   readonly #random: Random;
   readonly #plan: SwarmPlan;
@@ -47,27 +57,25 @@ export class SwarmWorld {
   readonly #requests: RequestWatch;
   readonly #lives = new Map<string, Life>();
   readonly #powers = new Map<string, () => void>();
-  readonly #counters = new Map<string, number>();
+  readonly #counters: Partial<Record<SwarmKind, number>> = {};
   readonly #hash = new TraceHash();
-  readonly #onTrace: ((event: TraceEvent) => void) | undefined;
+  readonly #options: SwarmWorldOptions;
   readonly #signal = new AbortController().signal;
+  #stop: () => void = () => {};
+  #hasStopped = false;
   #cluster: InProcessCluster | undefined;
   #isHealed = true; // No faults while the cluster comes up.
   #steps = 0;
 
-  /** @param only the names of the faults and operations that may happen; undefined: all */
-  constructor(
-    clock: VirtualClock,
-    random: Random,
-    plan: SwarmPlan,
-    only: ReadonlySet<string> | undefined,
-    onTrace: ((event: TraceEvent) => void) | undefined,
-  ) {
+  constructor(clock: VirtualClock, random: Random, plan: SwarmPlan, options: SwarmWorldOptions) {
     this.#clock = clock;
     this.#random = random;
     this.#plan = plan;
-    this.#onTrace = onTrace;
-    this.#draws = new FaultDraws(random.fork("faults"), only);
+    this.#options = options;
+    this.stopped = new Promise((resolve) => {
+      this.#stop = resolve;
+    });
+    this.#draws = new FaultDraws(random.fork("faults"), options.only);
     this.#watch = new ContractWatch(
       ({ op, path, diskId, nodeName }) => this.#trace("disk", diskId, `${path} ${op} ${nodeName}`),
       (violation) => this.#trace("broken", "the contract is broken:", violation),
@@ -96,6 +104,7 @@ export class SwarmWorld {
 
   async play(): Promise<void> {
     const cluster = await this.#start();
+    if (this.#plan.beginsMigrated) await this.#migrate(cluster);
     await this.#createWriters(cluster);
     await this.#writersRun("at the start");
     const operations = new SwarmOperations({
@@ -163,6 +172,12 @@ export class SwarmWorld {
     return cluster;
   }
 
+  async #migrate({ platform, config }: InProcessCluster): Promise<void> {
+    const gates = Object.fromEntries(this.#plan.plugins.map((plugin) => [clusterPlugin(plugin).gate, true]));
+    await platform.setControlPlaneGates(gates, this.#signal);
+    for (const { name } of config.nodes) await platform.setNodeGates(name, gates, this.#signal);
+  }
+
   #gate(faults: SwarmFaultsEnv): CallGate {
     const special = swarmGate(faults);
     const common = faultyGate(
@@ -202,7 +217,7 @@ export class SwarmWorld {
         const late = what.startsWith("answers") ? "cloudLate" : "cloudSlow";
         this.#fault(what.startsWith("throttles") ? "cloudThrottled" : late, "the cloud", what);
       },
-      onEffect: (call) => this.#watch.asked(call),
+      onEffect: (call) => this.#watch.asked(call, this.#cluster && worldOf(this.#cluster)),
       onAttached: (call) => {
         if (this.#cluster !== undefined) this.#watch.attachAnswered(call, worldOf(this.#cluster));
       },
@@ -240,7 +255,7 @@ export class SwarmWorld {
   }
 
   #rate(kind: FaultKind): number {
-    return this.#isHealed ? 0 : (this.#plan.faults.get(kind) ?? 0);
+    return this.#isHealed ? 0 : (this.#plan.faults[kind] ?? 0);
   }
 
   #fault(kind: FaultKind, subject: string, what: string): void {
@@ -249,7 +264,7 @@ export class SwarmWorld {
   }
 
   #count(kind: SwarmKind): void {
-    this.#counters.set(kind, (this.#counters.get(kind) ?? 0) + 1);
+    this.#counters[kind] = (this.#counters[kind] ?? 0) + 1;
   }
 
   #crash(cluster: InProcessCluster, component: string): void {
@@ -330,8 +345,16 @@ export class SwarmWorld {
 
   /** Every call at a seam is a step: whatever it changed, the contract must hold after it. */
   #step(call: SeamCall): void {
+    if (this.#hasStopped) return;
     this.#steps++;
     if (mayChange(call)) this.#look();
+    if (this.#steps !== this.#options.until) return;
+    for (const line of this.#cluster === undefined ? [] : standstill(this.#cluster)) {
+      this.#trace("stopped", "at the end:", line);
+    }
+    // What is under way goes on until its next wait: it belongs to no step any more.
+    this.#hasStopped = true;
+    this.#stop();
   }
 
   #look(): void {
@@ -342,8 +365,9 @@ export class SwarmWorld {
   }
 
   #trace(kind: TraceKind, subject: string, text: string): void {
+    if (this.#hasStopped) return;
     const event = { atMs: Math.round(this.#clock.monotonicMs()), step: this.#steps, kind, subject, text };
     this.#hash.add(traceLine(event));
-    this.#onTrace?.(event);
+    this.#options.onTrace?.(event);
   }
 }

@@ -1,23 +1,41 @@
-/** The results of simulations, in words. */
-import type { SimulationResult } from "@longshore/simulation";
+/** The results of simulations, in words and as JSON. */
+import { operationKinds, type SwarmCoverage } from "@longshore/simulation";
 import pc from "picocolors";
+import { textTable } from "../../text-table.ts";
 import type { MinimisedSeed } from "./minimised-seed.ts";
-import { type World, worldFlags } from "./world.ts";
+import type { World, WorldSeedResult } from "./world.ts";
 
 /** One seed's result. */
-export function describedResult(result: SimulationResult, world: World): string {
-  const { seed, crashes, faults, steps, acknowledgedWrites, elapsedMs, traceHash, violations } = result;
+export function describedResult(result: WorldSeedResult, world: World): string {
+  const { seed, steps, elapsedMs, traceHash, violations } = result;
   const verdict = violations.length === 0 ? pc.green("kept the contract") : pc.red("broke the contract");
   const minutes = (elapsedMs / 60_000).toFixed(1);
   const lines = [
     `seed ${seed} ${verdict}`,
-    `  ${steps} steps, ${crashes} crashes, ${faults} faults, ${acknowledgedWrites} acknowledged writes in ${minutes} simulated minutes; trace ${traceHash}`,
+    `  ${steps} steps, ${counted(result)} in ${minutes} simulated minutes; trace ${traceHash}`,
     ...violations.map((violation) => `  ${violation}`),
   ];
   if (violations.length > 0) {
-    lines.push(`  replay: ${["longshore sim --seed", seed, ...worldFlags(world), "--trace"].join(" ")}`);
+    lines.push(`  replay: ${["longshore sim --seed", seed, ...world.flags, "--trace"].join(" ")}`);
   }
   return `${lines.join("\n")}\n`;
+}
+
+function counted(result: WorldSeedResult): string {
+  if ("deaths" in result) {
+    const { crashes, deaths, faults } = result;
+    return `${crashes} crashes, ${deaths} deaths of the converting process, ${faults} faults`;
+  }
+  const writes = `${result.acknowledgedWrites} acknowledged writes`;
+  if ("crashes" in result) return `${result.crashes} crashes, ${result.faults} faults, ${writes}`;
+  const { counters, struck } = result;
+  const operations = operationKinds.reduce((sum, kind) => sum + (counters[kind] ?? 0), 0);
+  return `${operations} operations, ${struck.length - operations} faults, ${writes}`;
+}
+
+/** The result as a line. The faults of a run that kept the contract are of no interest, and many. */
+export function resultJson({ struck, ...result }: WorldSeedResult): string {
+  return JSON.stringify(result.violations.length === 0 ? result : { ...result, struck });
 }
 
 /** The fewest faults, with the trace that they lead to. */
@@ -31,4 +49,11 @@ export function describedMinimum(seed: number, minimum: MinimisedSeed): string {
     ...trace.map((line) => `  ${line}`),
   ];
   return `${lines.join("\n")}\n`;
+}
+
+/** How often each kind happened, and what never did. */
+export function describedCoverage({ counts, never }: SwarmCoverage): string {
+  const rows = Object.entries(counts).map(([name, count]) => [name, String(count)]);
+  const verdict = never.length === 0 ? "every kind was reached" : `never reached: ${never.join(", ")}`;
+  return `${textTable([["KIND", "COUNT"], ...rows])}${verdict}\n`;
 }

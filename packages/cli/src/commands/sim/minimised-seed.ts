@@ -1,5 +1,5 @@
 /** The fewest faults with which a seed breaks the same rule of the contract. */
-import { minimise, type SimulationResult, simulateCrossing, violationTrace } from "@longshore/simulation";
+import { minimise, type SeedResult, violationTrace } from "@longshore/simulation";
 import type { Progress } from "../../terminal.ts";
 import type { World } from "./world.ts";
 
@@ -18,13 +18,13 @@ export interface MinimisedSeed {
 
 /** Runs the seed again and again with fewer of its faults. */
 export async function minimisedSeed(
-  { seed, struck, violations }: SimulationResult,
+  { seed, struck, violations }: SeedResult,
   world: World,
   progress: Progress,
   signal: AbortSignal,
 ): Promise<MinimisedSeed> {
   const rules = new Set(violations.map(ruleOf));
-  const run = (kept: readonly string[]) => simulateCrossing({ ...world, seed, only: new Set(kept) });
+  const run = (kept: readonly string[]) => world.simulate({ seed, only: new Set(kept) });
   const fails = async (kept: readonly string[]) => {
     signal.throwIfAborted();
     // Signals get their turn: a simulation on a virtual clock may leave them none.
@@ -35,7 +35,7 @@ export async function minimisedSeed(
     progress.status(`… ${left} of ${struck.length} faults left after ${runs} runs`);
   const { kept, isMinimal, runs } = await minimise([...new Set(struck)], fails, { onRun });
   progress.clear();
-  const trace = await violationTrace({ ...world, seed, only: new Set(kept) });
+  const trace = await violationTrace((options) => world.simulate(options), { seed, only: new Set(kept) });
   const result = await run(kept);
   return { seed, faults: struck.length, kept, isMinimal, runs, violations: result.violations, trace };
 }

@@ -1,39 +1,37 @@
-/** `longshore sim`: crossings under seeded crashes and lost replies, replayed by their seed. */
+/** `longshore sim`: worlds under seeded faults, replayed by their seed. */
 import { writeFile } from "node:fs/promises";
-import {
-  DiskTimeline,
-  type SimulationOptions,
-  type SimulationResult,
-  simulateCrossing,
-  timelinePage,
-  traceLine,
-  violationTrace,
-} from "@longshore/simulation";
-import type { Command } from "commander";
-import { exitCodes, interruptible, UsageError } from "../../exit.ts";
+import { DiskTimeline, type SeedOptions, timelinePage, traceLine } from "@longshore/simulation";
+import { type Command, Option } from "commander";
+import { interruptible, UsageError } from "../../exit.ts";
 import { wholeNumber, withForms } from "../../flags.ts";
-import { createProgress, type Progress } from "../../terminal.ts";
-import { describedMinimum, describedResult } from "./describe-result.ts";
-import { minimisedSeed } from "./minimised-seed.ts";
 import { registerSkewCommand } from "./register-skew-command.ts";
 import { type SeedRange, seedRange, shares } from "./seed-range.ts";
+import { Sweep, type SweepFlags } from "./sweep.ts";
 import { inWorkers } from "./workers.ts";
-import { hourMs, type World } from "./world.ts";
+import {
+  conversionWorld,
+  crossingWorld,
+  hourMs,
+  swarmWorld,
+  type World,
+  type WorldName,
+  worldNames,
+} from "./world.ts";
 
-interface SimFlags {
+interface SimFlags extends SweepFlags {
+  readonly world: WorldName;
   readonly seed?: string;
   readonly seeds: string;
-  readonly nodes: string;
+  readonly nodes?: string;
   readonly restHours?: string;
   readonly workers: string;
   readonly trace?: boolean;
   readonly until?: string;
-  readonly minimise?: boolean;
   readonly timeline?: string;
-  readonly json?: boolean;
 }
 
 const workersMax = 64;
+const nodesDefault = "2";
 /** Longest rest, in hours: a year. */
 const restHoursMax = 8_760;
 
@@ -43,11 +41,19 @@ export function registerSimCommand(program: Command): void {
   const sim = program.enablePositionalOptions().command("sim");
   registerSkewCommand(sim);
   withForms(sim, ["text", "json"])
-    .description("simulate crossings under crashes and lost replies, and check the contract at every step")
+    .description("simulate worlds under crashes and other faults, and check the contract at every step")
+    .addOption(
+      new Option(
+        "--world <name>",
+        "a crossing and its way back; a swarm of worlds whose cluster, faults and operations each seed draws; a conversion of PersistentVolumes and its undo",
+      )
+        .choices(worldNames)
+        .default(worldNames[0]),
+    )
     .option("--seed <number>", "the first seed (default: 1)")
     .option("--seeds <count|A..B>", "how many seeds, or from which to which", "1")
     .option("--workers <count>", "processes that simulate at the same time", "1")
-    .option("--nodes <count>", "nodes of the simulated cluster", "2")
+    .option("--nodes <count>", `nodes of the cluster that crosses (default: ${nodesDefault})`)
     .option("--rest-hours <hours>", "how long the cluster rests between the crossing and its way back")
     .option("--trace", "print what happens as it happens")
     .option(
@@ -58,31 +64,56 @@ export function registerSimCommand(program: Command): void {
       "--minimise",
       "find the fewest faults with which the first seed that broke the contract still does",
     )
+    .option(
+      "--coverage",
+      "print how often each kind of fault and operation of the swarm happened, and which never did",
+    )
     .option("--timeline <file>", "write a page that shows who held which disk when; one seed")
     .addHelpText(
       "after",
-      "\nWith -o json each seed's result is a line of JSON.\nThe same seed gives the same run. Exits 1 when the contract was broken, and prints the events of the first seed that did.",
+      "\nWith -o json each seed's result is a line of JSON; what --coverage and --minimise print is another.\nThe same seed gives the same run. Exits 1 when the contract was broken, and prints the events of the first seed that did.",
     )
     .action((flags: SimFlags) => interruptible((signal) => simulate(flags, signal)));
 }
 
 async function simulate(flags: SimFlags, signal: AbortSignal): Promise<void> {
   const range = seedRange(flags.seed, flags.seeds);
-  const nodes = wholeNumber("--nodes", flags.nodes, 1, 20);
   const workers = wholeNumber("--workers", flags.workers, 1, workersMax);
-  const rest =
-    flags.restHours === undefined
-      ? {}
-      : { restMs: hourMs * wholeNumber("--rest-hours", flags.restHours, 1, restHoursMax) };
-  const world: World = { nodes, ...rest };
+  const world = worldOf(flags);
   requireOneSeed(range, flags);
   const sweep = new Sweep(range, world, flags);
   if (workers === 1 || flags.trace === true) await oneByOne(range, world, flags, sweep, signal);
   else {
-    const onResult = (result: SimulationResult) => sweep.add(result);
-    await inWorkers({ shares: shares(range, workers), workers, world, onResult }, signal);
+    const options = { shares: shares(range, workers), workers, world };
+    await inWorkers({ ...options, onResult: (result) => sweep.add(result) }, signal);
   }
   await sweep.end(signal);
+}
+
+/** @throws UsageError for a flag that the world cannot follow */
+function worldOf(flags: SimFlags): World {
+  const { nodes = nodesDefault, restHours } = flags;
+  const crossing = () =>
+    crossingWorld({
+      nodes: wholeNumber("--nodes", nodes, 1, 20),
+      ...(restHours === undefined
+        ? {}
+        : { restMs: hourMs * wholeNumber("--rest-hours", restHours, 1, restHoursMax) }),
+    });
+  const others = { swarm: swarmWorld, conversion: conversionWorld };
+  const world = flags.world === "crossing" ? crossing() : others[flags.world];
+  const given: Readonly<Record<string, unknown>> = {
+    "--nodes": flags.nodes,
+    "--rest-hours": restHours,
+    "--timeline": flags.timeline,
+    "--until": flags.until,
+    "--coverage": flags.coverage,
+  };
+  for (const [flag, why] of Object.entries(world.refused)) {
+    if (given[flag] === undefined) continue;
+    throw new UsageError(`${flag}: not with --world ${world.name}, ${why}: leave it out`);
+  }
+  return world;
 }
 
 /** @throws UsageError for flags that are about one run when there are several */
@@ -104,7 +135,7 @@ async function oneByOne(
   sweep: Sweep,
   signal: AbortSignal,
 ): Promise<void> {
-  const onTrace: SimulationOptions["onTrace"] = (event) => void process.stdout.write(`${traceLine(event)}\n`);
+  const onTrace: SeedOptions["onTrace"] = (event) => void process.stdout.write(`${traceLine(event)}\n`);
   const until =
     flags.until === undefined
       ? {}
@@ -112,87 +143,18 @@ async function oneByOne(
   const timeline = flags.timeline === undefined ? undefined : new DiskTimeline();
   for (let seed = first; seed <= last; seed++) {
     signal.throwIfAborted();
-    const result = await simulateCrossing({
-      ...world,
+    const result = await world.simulate({
       ...until,
       seed,
       ...(flags.trace === true ? { onTrace } : {}),
       ...(timeline === undefined ? {} : { timeline }),
     });
     if (timeline !== undefined && flags.timeline !== undefined) {
-      const title = `Seed ${seed}, ${world.nodes} nodes: who held which disk when`;
+      const title = `Seed ${seed}, ${Number(flags.nodes ?? nodesDefault)} nodes: who held which disk when`;
       await writeFile(flags.timeline, timelinePage(timeline, { title, violations: result.violations }));
     }
     sweep.add(result);
     // Timers and signals get their turn: a simulation on a virtual clock may leave them none.
     await new Promise((resolve) => setImmediate(resolve));
   }
-}
-
-/** The results of the seeds, printed as they come. */
-class Sweep {
-  readonly #range: SeedRange;
-  readonly #world: World;
-  readonly #isJson: boolean;
-  readonly #isMinimised: boolean;
-  readonly #progress: Progress;
-  #done = 0;
-  readonly #failed: SimulationResult[] = [];
-
-  constructor(range: SeedRange, world: World, flags: Pick<SimFlags, "json" | "minimise">) {
-    this.#range = range;
-    this.#world = world;
-    this.#isJson = flags.json === true;
-    this.#isMinimised = flags.minimise === true;
-    this.#progress = createProgress(this.#isJson);
-    this.#showProgress();
-  }
-
-  get #count(): number {
-    return this.#range.last - this.#range.first + 1;
-  }
-
-  add(result: SimulationResult): void {
-    this.#done++;
-    const isBroken = result.violations.length > 0;
-    if (isBroken) this.#failed.push(result);
-    this.#progress.clear();
-    if (this.#isJson) process.stdout.write(`${resultJson(result)}\n`);
-    else if (this.#count === 1 || isBroken) process.stdout.write(describedResult(result, this.#world));
-    if (this.#done < this.#count) this.#showProgress();
-  }
-
-  async end(signal: AbortSignal): Promise<void> {
-    const [first] = this.#failed.sort((a, b) => a.seed - b.seed);
-    if (!this.#isJson && this.#count > 1) {
-      process.stdout.write(`${this.#done - this.#failed.length} of ${this.#done} seeds kept the contract\n`);
-    }
-    if (first === undefined) return;
-    process.exitCode = exitCodes.failed;
-    if (this.#isMinimised) {
-      const minimum = await minimisedSeed(first, this.#world, this.#progress, signal);
-      process.stdout.write(
-        this.#isJson ? `${JSON.stringify(minimum)}\n` : describedMinimum(first.seed, minimum),
-      );
-      return;
-    }
-    if (this.#isJson) return;
-    const trace = await violationTrace({ ...this.#world, seed: first.seed });
-    process.stdout.write(
-      `trace of seed ${first.seed} up to its first violation:\n${trace.map((line) => `  ${line}\n`).join("")}`,
-    );
-  }
-
-  #showProgress(): void {
-    const broken = this.#failed.length > 0 ? `, ${this.#failed.length} broke the contract` : "";
-    const text = `… ${this.#done} of ${this.#count} seeds${broken}`;
-    const isMark = this.#count >= 100 && this.#done > 0 && this.#done % Math.ceil(this.#count / 20) === 0;
-    if (isMark) this.#progress.line(text);
-    else this.#progress.status(text);
-  }
-}
-
-/** The faults of a run that kept the contract are of no interest, and many. */
-function resultJson({ struck, ...result }: SimulationResult): string {
-  return JSON.stringify(result.violations.length === 0 ? result : { ...result, struck });
 }

@@ -1,17 +1,16 @@
 /** Simulations in processes of their own, one a worker: each runs `longshore sim --json` on its share of the seeds. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
-import type { SimulationResult } from "@longshore/simulation";
 import { exitCodes, InterruptedError } from "../../exit.ts";
 import type { SeedRange } from "./seed-range.ts";
-import { type World, worldFlags } from "./world.ts";
+import type { World, WorldSeedResult } from "./world.ts";
 
 /** What the workers are to do. */
 export interface WorkersOptions {
   readonly shares: readonly SeedRange[];
   readonly workers: number;
   readonly world: World;
-  onResult(result: SimulationResult): void;
+  onResult(result: WorldSeedResult): void;
 }
 
 /** A worker ended without having simulated its share. */
@@ -46,12 +45,12 @@ function simulateShare(
 ): Promise<void> {
   signal.throwIfAborted();
   const [program = ""] = process.argv.slice(1);
-  const args = [program, "sim", "--seeds", `${first}..${last}`, ...worldFlags(world), "--json"];
+  const args = [program, "sim", "--seeds", `${first}..${last}`, ...world.flags, "--json"];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
   const onAbort = () => void child.kill("SIGTERM");
   signal.addEventListener("abort", onAbort, { once: true });
   createInterface({ input: child.stdout }).on("line", (line) =>
-    onResult(JSON.parse(line) as SimulationResult),
+    onResult(JSON.parse(line) as WorldSeedResult),
   );
   return ended(child).then(({ code, said }) => {
     signal.removeEventListener("abort", onAbort);

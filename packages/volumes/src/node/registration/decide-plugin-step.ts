@@ -10,7 +10,8 @@
  * Invariants
  *  - The old plugin of a recreated socket is deregistered before the new one is asked.
  *  - Nothing is asked while nothing may be registered: a registrar that comes early is left waiting, since a refused one exits.
- *  - A registration that failed after the plugin entered the table is not tried again: the registrar recreates its socket.
+ *  - A registration that failed after the plugin entered the table is not tried again: the registrar, which was informed, recreates its
+ *    socket. Where it could not be informed the plugin leaves the table.
  *  - Only what ended without an entry in the table is asked again, and not before its back-off is over.
  * Source: docs/behaviour/node-agent.md 1.3.
  */

@@ -27,6 +27,8 @@ async function registrationWorld() {
     validate: (_candidate: PluginCandidate) => {},
     register: async (_candidate: PluginCandidate, _signal: AbortSignal) => {},
     deRegister: async (_name: string) => {},
+    /** What stands before each report. */
+    beforeReport: async () => {},
     warnings: () => logger.lines.filter(({ level }) => level === "warn").map(({ message }) => message),
     async removeSocket(name: string) {
       await host.removeFile(path(name));
@@ -49,6 +51,7 @@ async function registrationWorld() {
         },
         async notifyRegistrationStatus({ pluginRegistered, error }, { signal }) {
           signal.throwIfAborted();
+          await world.beforeReport();
           note(`report ${pluginRegistered ? "registered" : error} to ${name} on connection ${connection}`);
         },
         close: () => note(`close connection ${connection}`),
@@ -103,6 +106,26 @@ describe("plugin registration", () => {
     await world.removeSocket("a");
     await world.clock.advance(60_000);
     expect(world.story.slice(4)).toEqual(["60 deregister a"]);
+    await registration.stop();
+  });
+
+  it("asks a registrar again that could not be informed of a failed registration (node-agent.md 1.3)", async () => {
+    const world = await registrationWorld();
+    world.register = fails("NodeGetInfo: the answer was lost");
+    world.beforeReport = fails("the report was lost");
+    const registration = world.start();
+    world.host.placeSocket(path("a"));
+    await world.clock.advance(100);
+    expect(world.story).toEqual(["0 ask a", "0 register a", "0 close connection 1"]);
+    world.register = async () => {};
+    world.beforeReport = async () => {};
+    await world.clock.advance(60_000);
+    expect(world.story.slice(3)).toEqual([
+      "0.5 ask a",
+      "0.5 register a",
+      "0.5 report registered to a on connection 2",
+      "0.5 close connection 2",
+    ]);
     await registration.stop();
   });
 

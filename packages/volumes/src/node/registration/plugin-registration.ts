@@ -157,7 +157,9 @@ class RunningRegistration implements PluginRegistration {
         return observeAgain;
       },
       reportFailure: async ({ error }, observed, pass) => {
-        await this.#report({ pluginRegistered: false, error: errorChain(error) }, pass);
+        const isKnown = await this.#report({ pluginRegistered: false, error: errorChain(error) }, pass);
+        // A registrar that does not know of it waits for ever: it is asked again, after the back-off.
+        if (!isKnown && this.#registered.get(pass.key)?.serves === false) this.#registered.delete(pass.key);
         return { observed: { ...observed, attempt: { stage: "failed", error, mayReport: false } } };
       },
       recordFailure: ({ error }, _observed, { key }) => this.#recordFailure(key, error),
@@ -261,13 +263,16 @@ class RunningRegistration implements PluginRegistration {
     return handler;
   }
 
-  async #report(outcome: RegistrationOutcome, { key, signal }: Pass): Promise<void> {
+  /** Whether the registrar has answered that it knows the outcome. */
+  async #report(outcome: RegistrationOutcome, { key, signal }: Pass): Promise<boolean> {
     try {
       await this.#registrars.report(key, outcome, signal);
+      return true;
     } catch (error) {
       this.#env.logger.warn("the outcome of a registration could not be reported to its registrar", {
         error: errorChain(error),
       });
+      return false;
     }
   }
 
