@@ -13,8 +13,10 @@ export function diskRules({ inventory }: AssessView): RuleFinding[] {
     if (names === undefined) volumes.set(disk, [pv.metadata.name]);
     else names.push(pv.metadata.name);
   }
-  return [...volumes].flatMap(([disk, [name, ...others]]) => {
-    if (others.length === 0) return [];
+  return [...volumes].flatMap(([disk, names]) => {
+    if (names.length === 1) return [];
+    // In the order of their names, as a server lists them: a dump may have another order.
+    const [name, ...others] = names.sort();
     const evidence = `${disk} is the disk of PersistentVolume ${others.join(", ")} as well`;
     return [found("LS1216", { object: `PersistentVolume ${name}`, field: "spec", evidence })];
   });
