@@ -225,6 +225,26 @@ describe("a volume from a snapshot", () => {
     await provisioner.stop();
   });
 
+  it("comes to its end though the snapshot is deleted after a call without an answer", async () => {
+    const world = await sourceWorld();
+    const { kube, signal, cloud, driver } = world;
+    const snap = { name: "snap", namespace: ns };
+    const first = startProvisioner(world.env());
+    await createSnapshot(world, "snap");
+    cloud.next("CreateVolume", { lost: true });
+    await createClaim(world, "restored", snapshotSource("snap"));
+    await world.eventually("asked for", async () => driver.requests.length > 0);
+    await kube.delete(snapshotResources.volumeSnapshots, snap, { signal });
+    await first.stop();
+    const second = startProvisioner(world.env());
+    await bind(world, "restored");
+    await world.eventually(
+      "the snapshot is gone",
+      async () => (await kube.get(snapshotResources.volumeSnapshots, snap, { signal })) === undefined,
+    );
+    await second.stop();
+  });
+
   it("leaves the snapshot protected while another claim waits for it", async () => {
     const world = await sourceWorld();
     const provisioner = startProvisioner(world.env());

@@ -265,4 +265,18 @@ export const upstreamElsewhere: readonly UpstreamMutant[] = [
       test: "'a node deleted after an uncertain ans…'",
     },
   },
+  {
+    name: "a-snapshot-that-goes-ends-create-volume",
+    upstream: "external-provisioner#1449",
+    file: `${sidecars}provisioner/sources/snapshot-source.ts`,
+    find: "if (isDeleting(snapshot) && !isIntended(claim))",
+    replace: "if (isDeleting(snapshot))",
+    rule: "C4",
+    story:
+      "a snapshot is deleted after a CreateVolume without an answer; the volume that was made is not asked for again",
+    caughtBy: {
+      file: `${sidecars}provisioner/sources.test.ts`,
+      test: "comes to its end though the snapshot is deleted after a call without an answer",
+    },
+  },
 ];
