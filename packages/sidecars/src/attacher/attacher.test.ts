@@ -11,6 +11,7 @@ import {
 import {
   interceptWrites,
   isNotFound,
+  KubeApiError,
   type KubeClient,
   type PersistentVolumeSpec,
   resources,
@@ -165,6 +166,41 @@ describe("the attacher", () => {
     await world.clock.advance(60_000);
     expect(writes.slice(3)).toEqual(["patch csi-1", "patch csi-1 status"]);
     await attacher.stop();
+  });
+
+  it.each(["csi-1", "csi-1 status", "pv-1"])(
+    "reports no failure for a conflict of the write to %s",
+    async (key) => {
+      const world = await worldWithVolume();
+      const { kube, signal } = world;
+      const refused: string[] = [];
+      const attacher = startAttacher(world.env(refusingOnce(world, key, 409, refused)));
+      await kube.create(resources.volumeAttachments, anAttachment(), { signal });
+      const va = await world.eventually("attached", attached(world));
+      expect(refused).toEqual([key]);
+      expect(va.status?.attachError).toBeUndefined();
+      const { items } = await kube.list(resources.events, { signal });
+      expect(items.map(({ reason }) => reason)).not.toContain("FailedAttachVolume");
+      await attacher.stop();
+    },
+  );
+
+  it("lets an attachment go in a later try, where the write that does so fails", async () => {
+    const world = await worldWithVolume();
+    const { kube, signal } = world;
+    const refused: string[] = [];
+    const first = startAttacher(world.env());
+    await kube.create(resources.volumeAttachments, anAttachment(), { signal });
+    await world.eventually("attached", attached(world));
+    await first.stop();
+    const second = startAttacher(world.env(refusingOnce(world, "csi-1", 500, refused)));
+    await deleteVa(world);
+    const startMs = world.clock.monotonicMs();
+    await world.eventually("gone", vaGone(world));
+    // By the back-off, not when every object is looked at again.
+    expect(world.clock.monotonicMs() - startMs).toBeLessThan(30_000);
+    expect(refused).toEqual(["csi-1"]);
+    await second.stop();
   });
 
   it("leaves nothing of an earlier publish context behind when it publishes again", async () => {
@@ -512,6 +548,18 @@ function countingWrites({ kube }: World, writes: string[]): KubeClient {
     if (request.resource.kind !== "Event")
       writes.push([request.verb, request.key, request.subresource].filter(Boolean).join(" "));
     return send(signal);
+  });
+}
+
+/** The first patch of the object is refused with the code. */
+function refusingOnce({ kube }: World, key: string, code: number, refused: string[]): KubeClient {
+  return interceptWrites(kube, (request, signal, send) => {
+    const is = [request.key, request.subresource].filter(Boolean).join(" ");
+    if (is !== key || refused.length > 0) return send(signal);
+    refused.push(key);
+    const status = { kind: "Status", apiVersion: "v1", status: "Failure", code } as const;
+    const reason = code === 409 ? "Conflict" : "InternalError";
+    return Promise.reject(new KubeApiError({ ...status, reason, message: "as the test asked" }));
   });
 }
 

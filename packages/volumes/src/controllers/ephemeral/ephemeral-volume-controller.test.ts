@@ -132,6 +132,11 @@ describe("the decision", () => {
       { pod: pod({ deletionTimestamp: "2026-01-01T00:00:00Z" }), claims: new Map() },
       "settle",
     ],
+    [
+      "a pod without such a volume",
+      { pod: { ...pod(), spec: aPod("p", "n1", { emptyDir: {} }).spec ?? {} } as never, claims: new Map() },
+      "settle",
+    ],
     ["a pod that has ended", { pod: pod({}, { phase: "Failed" }), claims: new Map() }, "settle"],
   ])("%s", (_name, observed, step) => {
     expect(decide(observed).step).toBe(step);
