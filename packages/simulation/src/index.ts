@@ -61,6 +61,7 @@ export {
 } from "./skew/skew-versions.ts";
 export type { SkewMode, SkewOptions, Stall } from "./skew/stall.ts";
 export { simulateWorld, type WorldOptions } from "./swarm/simulate-world.ts";
+export { simulateSmallWorld } from "./swarm/small-world.ts";
 export { coverage, type SwarmCoverage } from "./swarm/swarm-coverage.ts";
 export {
   type FaultKind,

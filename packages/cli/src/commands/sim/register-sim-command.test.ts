@@ -54,6 +54,19 @@ it("plays worlds of the swarm, and says what they have reached and what not", as
   }
 });
 
+it("plays small worlds: a node or two, and one plugin", async () => {
+  await sim("--world", "small", "--seeds", "1..3", "--json");
+  const plans = printed
+    .trim()
+    .split("\n")
+    .map((line) => (JSON.parse(line) as { plan: { nodes: number; plugins: readonly string[] } }).plan);
+  expect(plans).toHaveLength(3);
+  for (const { nodes, plugins } of plans) {
+    expect(nodes).toBeLessThanOrEqual(2);
+    expect(plugins).toHaveLength(1);
+  }
+});
+
 it("ends a world of the swarm after a step, with the state of its cluster", async () => {
   await sim("--world", "swarm", "--seed", "3", "--trace", "--until", "900");
   expect(printed).toMatch(/step 900 +at the end: node-1 ready=/);

@@ -12,6 +12,7 @@ import {
   conversionWorld,
   crossingWorld,
   hourMs,
+  smallWorld,
   swarmWorld,
   type World,
   type WorldName,
@@ -45,7 +46,7 @@ export function registerSimCommand(program: Command): void {
     .addOption(
       new Option(
         "--world <name>",
-        "a crossing and its way back; a swarm of worlds whose cluster, faults and operations each seed draws; a conversion of PersistentVolumes and its undo",
+        "a crossing and its way back; a swarm of worlds whose cluster, faults and operations each seed draws; small ones of them, with a node or two and one plugin; a conversion of PersistentVolumes and its undo",
       )
         .choices(worldNames)
         .default(worldNames[0]),
@@ -100,7 +101,7 @@ function worldOf(flags: SimFlags): World {
         ? {}
         : { restMs: hourMs * wholeNumber("--rest-hours", restHours, 1, restHoursMax) }),
     });
-  const others = { swarm: swarmWorld, conversion: conversionWorld };
+  const others = { swarm: swarmWorld, small: smallWorld, conversion: conversionWorld };
   const world = flags.world === "crossing" ? crossing() : others[flags.world];
   const given: Readonly<Record<string, unknown>> = {
     "--nodes": flags.nodes,

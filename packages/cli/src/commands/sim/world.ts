@@ -7,12 +7,13 @@ import {
   type SimulationResult,
   simulateConversion,
   simulateCrossing,
+  simulateSmallWorld,
   simulateWorld,
   type WorldResult,
 } from "@longshore/simulation";
 
 /** Names of worlds; the first is played unless another is named. */
-export const worldNames = ["crossing", "swarm", "conversion"] as const;
+export const worldNames = ["crossing", "swarm", "small", "conversion"] as const;
 /** The name of a world. */
 export type WorldName = (typeof worldNames)[number];
 
@@ -55,16 +56,27 @@ export function crossingWorld(options: Pick<SimulationOptions, "nodes" | "restMs
 const noRest = "only crossings rest";
 const noTimeline = "who held which disk when is written for crossings only";
 
+/** What worlds cannot follow whose cluster the seed draws. */
+const drawnRefuses = {
+  "--nodes": "each seed draws how many there are",
+  "--rest-hours": noRest,
+  "--timeline": noTimeline,
+};
+
 /** Worlds whose cluster, faults and operations the seed draws. */
 export const swarmWorld: World = {
   name: "swarm",
   flags: ["--world", "swarm"],
-  refused: {
-    "--nodes": "each seed draws how many there are",
-    "--rest-hours": noRest,
-    "--timeline": noTimeline,
-  },
+  refused: drawnRefuses,
   simulate: (run) => simulateWorld(run),
+};
+
+/** The same with a node or two and one plugin. */
+export const smallWorld: World = {
+  name: "small",
+  flags: ["--world", "small"],
+  refused: drawnRefuses,
+  simulate: (run) => simulateSmallWorld(run),
 };
 
 /** Conversions of PersistentVolumes, and their undo. */

@@ -5,6 +5,7 @@
 import type { Pod } from "@longshore/kube";
 import { UncertainProgressError } from "../../framework/node-error-kind.ts";
 import { type CloudCredentials, CloudError } from "../../framework/ports.ts";
+import { kubeletPaths } from "../../framework/volume-host.ts";
 import type { VolumeSpec } from "../../framework/volume-spec.ts";
 import { resolvedLink } from "../device-mounts.ts";
 import { InTreeVolumeError } from "../in-tree-volume-error.ts";
@@ -19,7 +20,7 @@ export interface AttachingNode extends DiskNode {
 
 /**
  * Attaches to this node; returns the device. Idempotent. The directory is there before the volume is attached: an agent
- * that starts finds by it every volume that its predecessor may have attached.
+ * that starts finds by it every volume that its predecessor may have attached, also after a loss of power.
  */
 export async function attachOnNode(
   node: AttachingNode,
@@ -33,12 +34,25 @@ export async function attachOnNode(
   const credentials = await node.attached.credentialsOf(spec, pod, node.host, signal);
   await host.makeDirectory(directory);
   try {
+    await makeDurable(node, source.volumeName);
+  } catch (error) {
+    await host.removeDirectory(directory).catch(() => {});
+    throw error;
+  }
+  try {
     return await attachToNode(node, node.disks.names, source, credentials, signal);
   } catch (error) {
     // Refused: nothing is attached now that was not before; and before, the directory was a mount or not empty.
     if (error instanceof InTreeVolumeError) await host.removeDirectory(directory).catch(() => {});
     throw error;
   }
+}
+
+/** A file that is durable makes all durable that was made before it on its file system, as journals keep the order of changes. */
+async function makeDurable(node: AttachingNode, volumeName: string): Promise<void> {
+  const { host, rootDir } = kubeletOf(node);
+  const pluginDir = kubeletPaths.pluginDir(rootDir, node.disks.pluginName);
+  await host.writeFileAtomic(`${pluginDir}/attached-last`, volumeName);
 }
 
 /** As {@link attachOnNode}, without a directory. @throws InTreeVolumeError when the provider has refused */

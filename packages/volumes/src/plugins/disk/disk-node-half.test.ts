@@ -278,10 +278,17 @@ describe("Ceph RBD", () => {
     expect(attachments(world)).toEqual([]);
   });
 
-  it("finds what was mapped and never mounted after a restart, and unmaps it", async () => {
+  // With the loss of power: the machine lost it a few seconds after the mount, and with it the directory. The agent that came back found
+  // nothing of the volume, a crossing that waited for the node's volumes to be gone flipped its gates, and CSI took the volume over while
+  // the in-tree code still held it: C1.
+  it.each([
+    ["a restart", () => {}],
+    ["a loss of power", ({ host }: InTreePluginWorld) => host.losePower()],
+  ])("finds what was mapped and never mounted after %s, and unmaps it", async (_what, happens) => {
     const { world } = await worldOf("rbd");
     const spec = await world.provisioned();
     await wait(world, spec);
+    happens(world);
     await world.restartNode();
     const { node } = world;
     if (!listsGlobalMounts(node)) throw new Error("nothing is listed");
@@ -402,6 +409,19 @@ describe("Portworx", () => {
     await world.restartNode();
     const path = "/kubelet/pods/a/volumes/kubernetes.io~portworx-volume/pvc-1";
     expect(world.node.getVolumeName(await world.node.constructVolumeSpec("pvc-1", path))).toBe("1001");
+  });
+
+  // The machine lost its power a second after the mount, and the pod was gone when it came back. Only the file was left of the
+  // pod's volume, and no directory by which it was found: for that pod the volume stayed attached, whoever had it next.
+  it("is found by its directory after a loss of power, too", async () => {
+    const { world } = await worldOf("portworx-volume");
+    await setUp(world, await world.provisioned(), "a");
+    world.host.losePower();
+    await world.restartNode();
+    const directory = "/kubelet/pods/a/volumes/kubernetes.io~portworx-volume";
+    expect(await world.host.readDirectory(directory)).toEqual(["pvc-1"]);
+    await tearDown(world, "a");
+    expect([attachments(world), await records(world)]).toEqual([[], []]);
   });
 
   it("a teardown that was cut off is finished by the next", async () => {

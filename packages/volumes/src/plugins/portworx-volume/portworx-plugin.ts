@@ -111,6 +111,8 @@ async function setUp(
   const { host } = kubeletOf(node);
   const path = pathOf(node, volume);
   if (await host.isMountPoint(path)) return;
+  // The file is durable, and with it all that was made before it: by the directory an agent finds the volume.
+  await host.makeDirectory(path);
   await podVolumesOf(node).record(volume, source.volumeName);
   try {
     const device = await attachToNode(node, portworxVolume.names, source, undefined, signal);
