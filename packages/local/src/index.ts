@@ -51,6 +51,7 @@ export {
   clusterPlugin,
   clusterPlugins,
   everyPlugin,
+  inlineVolume,
   inTreeHandle,
   type PluginName,
   pluginsNamed,

@@ -5,15 +5,10 @@ import {
   clusterPlugin,
   createInProcessCluster,
   type InProcessCluster,
-  type PluginName,
-  writerBudget,
-  writerClaims,
-  writerSet,
-  writerSetName,
 } from "@longshore/local";
 import { noMeter, type Random, type RuntimeEnv, silentLogger, type VirtualClock } from "@longshore/runtime";
 import type { CloudCaller } from "@longshore/volumes";
-import { ContractWatch } from "../contract-watch.ts";
+import { ContractWatch, type WorldView } from "../contract-watch.ts";
 import { type CallGate, Life, mayChange, type SeamCall } from "../cut.ts";
 import { FaultDraws } from "../fault-draws.ts";
 import { faultyGate } from "../faults.ts";
@@ -22,18 +17,21 @@ import type { SeedOptions } from "../seed-result.ts";
 import { standstill } from "../standstill.ts";
 import { TraceHash, type TraceKind, traceLine } from "../trace.ts";
 import { attachmentCalls, worldOf } from "../world.ts";
+import { countedClient } from "./counted-client.ts";
+import { OpenDevices } from "./open-devices.ts";
 import { RecordHistory } from "./record-history.ts";
 import { RequestWatch } from "./request-watch.ts";
 import { type SwarmFaultsEnv, swarmGate, withFaultyWatches } from "./swarm-faults.ts";
 import { SwarmOperations } from "./swarm-operations.ts";
 import type { FaultKind, SwarmKind, SwarmPlan } from "./swarm-plan.ts";
-import { swarmPrograms, swarmWriter } from "./swarm-writer.ts";
+import { swarmPrograms } from "./swarm-writer.ts";
+import type { Workload } from "./workloads/workload.ts";
+import { workloadsOf } from "./workloads/workloads-of.ts";
 import type { WorldResult } from "./world-result.ts";
 
 const calmWithinMs = 30 * 60_000;
 /** No component needs as many requests for an object in a minute, whatever goes wrong. */
 const requestsMax = 600;
-const namespace = "default";
 
 /** What there is beside the plan. */
 interface SwarmWorldOptions extends Pick<SeedOptions, "only" | "onTrace"> {
@@ -54,6 +52,7 @@ export class SwarmWorld {
   readonly #draws: FaultDraws;
   readonly #watch: ContractWatch;
   readonly #history: RecordHistory;
+  readonly #devices = new OpenDevices();
   readonly #requests: RequestWatch;
   readonly #lives = new Map<string, Life>();
   readonly #powers = new Map<string, () => void>();
@@ -64,6 +63,7 @@ export class SwarmWorld {
   #stop: () => void = () => {};
   #hasStopped = false;
   #cluster: InProcessCluster | undefined;
+  #workloads: readonly Workload[] = [];
   #isHealed = true; // No faults while the cluster comes up.
   #steps = 0;
 
@@ -104,8 +104,14 @@ export class SwarmWorld {
 
   async play(): Promise<void> {
     const cluster = await this.#start();
+    const until = (what: string, holds: () => boolean) => this.#until(what, holds);
+    const env = { cluster, plan: this.#plan, signal: this.#signal, until };
+    this.#workloads = workloadsOf(env);
+    // A disk that pods name themselves is made by its in-tree plugin.
+    const isFirst = ({ kind }: Workload) => kind === "inline";
+    await this.#create(this.#workloads.filter(isFirst));
     if (this.#plan.beginsMigrated) await this.#migrate(cluster);
-    await this.#createWriters(cluster);
+    await this.#create(this.#workloads.filter((each) => !isFirst(each)));
     await this.#writersRun("at the start");
     const operations = new SwarmOperations({
       clock: this.#clock,
@@ -128,6 +134,13 @@ export class SwarmWorld {
     await this.#writersRun("once the faults have ended");
     await this.#expectNothingLeft(cluster);
     await cluster.stop();
+  }
+
+  async #create(workloads: readonly Workload[]): Promise<void> {
+    for (const { kind, create } of workloads) {
+      await create();
+      if (kind !== undefined) this.#count(kind);
+    }
   }
 
   async #start(): Promise<InProcessCluster> {
@@ -154,7 +167,8 @@ export class SwarmWorld {
     const cluster = await createInProcessCluster(env, {
       config,
       restartsEnded: true,
-      programs: (host) => swarmPrograms(this.#clock, this.#history, host),
+      programs: (host) =>
+        swarmPrograms({ clock: this.#clock, history: this.#history, devices: this.#devices }, host),
       isolate: (name, seams) => {
         const { runtime } = seams;
         if ("losePower" in runtime) this.#powers.set(name, runtime.losePower as () => void);
@@ -162,7 +176,9 @@ export class SwarmWorld {
         this.#lives.set(name, life);
         return life.seams({
           ...seams,
-          kube: this.#counted(name, withFaultyWatches(faults, name, seams.kube)),
+          kube: countedClient(withFaultyWatches(faults, name, seams.kube), (verb, object) =>
+            this.#requests.asked(name, verb, object, this.#clock.monotonicMs()),
+          ),
           cloudFor: (caller: CloudCaller) =>
             cloud.around(seams.cloudFor(caller), attachmentCalls(config, caller)),
         });
@@ -217,41 +233,12 @@ export class SwarmWorld {
         const late = what.startsWith("answers") ? "cloudLate" : "cloudSlow";
         this.#fault(what.startsWith("throttles") ? "cloudThrottled" : late, "the cloud", what);
       },
-      onEffect: (call) => this.#watch.asked(call, this.#cluster && worldOf(this.#cluster)),
+      onEffect: (call) => this.#watch.asked(call, this.#cluster && this.#view(this.#cluster)),
       onAttached: (call) => {
-        if (this.#cluster !== undefined) this.#watch.attachAnswered(call, worldOf(this.#cluster));
+        if (this.#cluster !== undefined) this.#watch.attachAnswered(call, this.#view(this.#cluster));
       },
       onDetached: () => this.#look(),
     });
-  }
-
-  /** A client whose requests are counted. */
-  #counted(component: string, kube: InProcessCluster["kube"]): InProcessCluster["kube"] {
-    const asked = (verb: string, plural: string, name = "") =>
-      this.#requests.asked(component, verb, `${plural} ${name}`, this.#clock.monotonicMs());
-    return {
-      ...kube,
-      get: (resource, ref, options) => {
-        asked("get", resource.plural, ref.name);
-        return kube.get(resource, ref, options);
-      },
-      list: (resource, options) => {
-        asked("list", resource.plural);
-        return kube.list(resource, options);
-      },
-      watch: (resource, options) => {
-        asked("watch", resource.plural);
-        return kube.watch(resource, options);
-      },
-      update: (resource, object, options) => {
-        asked("update", resource.plural, object.metadata?.name);
-        return kube.update(resource, object, options);
-      },
-      patch: (resource, ref, patch, options) => {
-        asked("patch", resource.plural, ref.name);
-        return kube.patch(resource, ref, patch, options);
-      },
-    };
   }
 
   #rate(kind: FaultKind): number {
@@ -280,23 +267,8 @@ export class SwarmWorld {
     cluster.hostOf(node).losePower();
   }
 
-  async #createWriters({ kube }: InProcessCluster): Promise<void> {
-    const options = { signal: this.#signal };
-    const command = [swarmWriter, "$(LONGSHORE_MOUNT_DATA)", "$(POD_NAME)"];
-    const { plugins, replicas } = this.#plan;
-    for (const plugin of plugins) {
-      for (const claim of writerClaims(plugin))
-        await kube.create(resources.persistentVolumeClaims, claim, options);
-      await kube.create(resources.podDisruptionBudgets, writerBudget(plugin), options);
-      await kube.create(resources.statefulSets, writerSet({ replicas, command, plugin }), options);
-    }
-  }
-
   #writers(): readonly string[] {
-    const { plugins, replicas } = this.#plan;
-    const of = (plugin: PluginName) =>
-      Array.from({ length: replicas }, (_, ordinal) => `${writerSetName(plugin)}-${ordinal}`);
-    return plugins.flatMap(of);
+    return this.#workloads.flatMap(({ writers }) => writers);
   }
 
   /** Waits until every writer has acknowledged something new. */
@@ -309,25 +281,13 @@ export class SwarmWorld {
 
   /** Ends all work and removes every volume; then nothing is attached and no disk is left. */
   async #expectNothingLeft(cluster: InProcessCluster): Promise<void> {
-    const { kube } = cluster;
-    const options = { signal: this.#signal };
-    for (const plugin of this.#plan.plugins) {
-      const ref = { namespace, name: writerSetName(plugin) };
-      await kube.patch(
-        resources.statefulSets,
-        ref,
-        { type: "merge", body: { spec: { replicas: 0 } } },
-        options,
-      );
-    }
+    for (const workload of this.#workloads) await workload.end();
     await this.#until("the writers end", () => cluster.objects(resources.pods).length === 0);
     await this.#until("nothing is attached", () => {
       const { attachments } = worldOf(cluster);
       return cluster.objects(resources.volumeAttachments).length === 0 && attachments.length === 0;
     });
-    for (const { metadata } of cluster.objects(resources.persistentVolumeClaims)) {
-      await kube.delete(resources.persistentVolumeClaims, { namespace, name: metadata.name }, options);
-    }
+    for (const workload of this.#workloads) await workload.remove();
     await this.#until("no volume and no disk is left", () => {
       const disks = cluster.cloud.disks().length;
       return cluster.objects(resources.persistentVolumes).length === 0 && disks === 0;
@@ -360,8 +320,17 @@ export class SwarmWorld {
   #look(): void {
     const cluster = this.#cluster;
     if (cluster === undefined) return;
-    this.#watch.check(worldOf(cluster));
+    this.#watch.check(this.#view(cluster));
     for (const violation of cluster.disks.violations) this.#watch.report("C2", violation);
+  }
+
+  /** A device that a program has open is looked at as a mount. */
+  #view(cluster: InProcessCluster): WorldView {
+    const world = worldOf(cluster);
+    const mounts = [...world.mounts].map(
+      ([node, mounted]) => [node, [...mounted, ...this.#devices.of(node)]] as const,
+    );
+    return { ...world, mounts: new Map(mounts) };
   }
 
   #trace(kind: TraceKind, subject: string, text: string): void {
