@@ -175,12 +175,20 @@ export async function createInProcessCluster(
   const gates = new Map<string, GateValues>();
   const gatesOf = (name: string) => gates.get(name) ?? options.gates ?? firstGates(config);
 
+  const starts = new Map<string, number>();
+  /** A stream for each start: a component that comes again does not draw what it has drawn before. */
+  const randomOf = (componentName: string) => {
+    const before = starts.get(componentName) ?? 0;
+    starts.set(componentName, before + 1);
+    return env.random.fork(before === 0 ? componentName : `${componentName} again ${before}`);
+  };
+
   const seamsOf = (componentName: string, nodeName: string | undefined, as = kube): Seams => {
     const place = nodeName === undefined ? undefined : nodeNamed(nodeName);
     const host = place?.host ?? cloudHost;
     const seams: Seams = {
       ...env,
-      random: env.random.fork(componentName),
+      random: randomOf(componentName),
       logger: env.logger.child({ component: componentName }),
       kube: as,
       host,

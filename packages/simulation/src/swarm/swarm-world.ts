@@ -11,7 +11,7 @@ import {
   writerSet,
   writerSetName,
 } from "@longshore/local";
-import { noMeter, type Random, type RuntimeEnv, silentLogger, type VirtualClock } from "@longshore/runtime";
+import { type Random, type RuntimeEnv, silentLogger, type VirtualClock } from "@longshore/runtime";
 import type { CloudCaller } from "@longshore/volumes";
 import { ContractWatch } from "../contract-watch.ts";
 import { type CallGate, Life, mayChange, type SeamCall } from "../cut.ts";
@@ -22,6 +22,7 @@ import type { SeedOptions } from "../seed-result.ts";
 import { standstill } from "../standstill.ts";
 import { TraceHash, type TraceKind, traceLine } from "../trace.ts";
 import { attachmentCalls, worldOf } from "../world.ts";
+import { Reached } from "./reached.ts";
 import { RecordHistory } from "./record-history.ts";
 import { RequestWatch } from "./request-watch.ts";
 import { type SwarmFaultsEnv, swarmGate, withFaultyWatches } from "./swarm-faults.ts";
@@ -58,6 +59,7 @@ export class SwarmWorld {
   readonly #lives = new Map<string, Life>();
   readonly #powers = new Map<string, () => void>();
   readonly #counters: Partial<Record<SwarmKind, number>> = {};
+  readonly #reached = new Reached();
   readonly #hash = new TraceHash();
   readonly #options: SwarmWorldOptions;
   readonly #signal = new AbortController().signal;
@@ -95,6 +97,7 @@ export class SwarmWorld {
       violations: this.#watch.violations,
       struck: this.#draws.struck,
       counters: this.#counters,
+      reach: this.#reached.reach,
       steps: this.#steps,
       acknowledgedWrites: this.#writers().reduce((sum, each) => sum + this.#history.acknowledged(each), 0),
       elapsedMs: Math.round(this.#clock.monotonicMs()),
@@ -149,7 +152,7 @@ export class SwarmWorld {
       clock: this.#clock,
       random: this.#random.fork("cluster"),
       logger: silentLogger,
-      meter: noMeter,
+      meter: this.#reached.meter(),
     };
     const cluster = await createInProcessCluster(env, {
       config,
@@ -196,7 +199,10 @@ export class SwarmWorld {
         this.#step(call);
       },
     );
-    return (call, proceed) => common(call, () => special(call, proceed));
+    return (call, proceed) => {
+      this.#reached.called(call);
+      return common(call, () => special(call, proceed));
+    };
   }
 
   #faultyCloud(): FaultyCloud {
@@ -269,7 +275,9 @@ export class SwarmWorld {
 
   #crash(cluster: InProcessCluster, component: string): void {
     cluster.drop(component);
-    for (const endpoint of this.#lives.get(component)?.cut() ?? []) cluster.csi.crash(endpoint);
+    const life = this.#lives.get(component);
+    this.#reached.crashed(component, life?.underWay ?? []);
+    for (const endpoint of life?.cut() ?? []) cluster.csi.crash(endpoint);
   }
 
   #losePower(cluster: InProcessCluster, node: string): void {
