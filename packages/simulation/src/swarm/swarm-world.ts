@@ -5,11 +5,6 @@ import {
   clusterPlugin,
   createInProcessCluster,
   type InProcessCluster,
-  type PluginName,
-  writerBudget,
-  writerClaims,
-  writerSet,
-  writerSetName,
 } from "@longshore/local";
 import { type Random, type RuntimeEnv, silentLogger, type VirtualClock } from "@longshore/runtime";
 import type { CloudCaller } from "@longshore/volumes";
@@ -22,19 +17,21 @@ import type { SeedOptions } from "../seed-result.ts";
 import { standstill } from "../standstill.ts";
 import { TraceHash, type TraceKind, traceLine } from "../trace.ts";
 import { attachmentCalls, worldOf } from "../world.ts";
+import { countedClient } from "./counted-client.ts";
 import { Reached } from "./reached.ts";
 import { RecordHistory } from "./record-history.ts";
 import { RequestWatch } from "./request-watch.ts";
 import { type SwarmFaultsEnv, swarmGate, withFaultyWatches } from "./swarm-faults.ts";
 import { SwarmOperations } from "./swarm-operations.ts";
 import type { FaultKind, SwarmKind, SwarmPlan } from "./swarm-plan.ts";
-import { swarmPrograms, swarmWriter } from "./swarm-writer.ts";
+import { swarmPrograms } from "./swarm-writer.ts";
+import type { Workload } from "./workloads/workload.ts";
+import { workloadsOf } from "./workloads/workloads-of.ts";
 import type { WorldResult } from "./world-result.ts";
 
 const calmWithinMs = 30 * 60_000;
 /** No component needs as many requests for an object in a minute, whatever goes wrong. */
 const requestsMax = 600;
-const namespace = "default";
 
 /** What there is beside the plan. */
 interface SwarmWorldOptions extends Pick<SeedOptions, "only" | "onTrace"> {
@@ -66,6 +63,7 @@ export class SwarmWorld {
   #stop: () => void = () => {};
   #hasStopped = false;
   #cluster: InProcessCluster | undefined;
+  #workloads: readonly Workload[] = [];
   #isHealed = true; // No faults while the cluster comes up.
   #steps = 0;
 
@@ -108,7 +106,8 @@ export class SwarmWorld {
   async play(): Promise<void> {
     const cluster = await this.#start();
     if (this.#plan.beginsMigrated) await this.#migrate(cluster);
-    await this.#createWriters(cluster);
+    this.#workloads = workloadsOf({ cluster, plan: this.#plan, signal: this.#signal });
+    for (const workload of this.#workloads) await workload.create();
     await this.#writersRun("at the start");
     const operations = new SwarmOperations({
       clock: this.#clock,
@@ -165,7 +164,9 @@ export class SwarmWorld {
         this.#lives.set(name, life);
         return life.seams({
           ...seams,
-          kube: this.#counted(name, withFaultyWatches(faults, name, seams.kube)),
+          kube: countedClient(withFaultyWatches(faults, name, seams.kube), (verb, object) =>
+            this.#requests.asked(name, verb, object, this.#clock.monotonicMs()),
+          ),
           cloudFor: (caller: CloudCaller) =>
             cloud.around(seams.cloudFor(caller), attachmentCalls(config, caller)),
         });
@@ -231,35 +232,6 @@ export class SwarmWorld {
     });
   }
 
-  /** A client whose requests are counted. */
-  #counted(component: string, kube: InProcessCluster["kube"]): InProcessCluster["kube"] {
-    const asked = (verb: string, plural: string, name = "") =>
-      this.#requests.asked(component, verb, `${plural} ${name}`, this.#clock.monotonicMs());
-    return {
-      ...kube,
-      get: (resource, ref, options) => {
-        asked("get", resource.plural, ref.name);
-        return kube.get(resource, ref, options);
-      },
-      list: (resource, options) => {
-        asked("list", resource.plural);
-        return kube.list(resource, options);
-      },
-      watch: (resource, options) => {
-        asked("watch", resource.plural);
-        return kube.watch(resource, options);
-      },
-      update: (resource, object, options) => {
-        asked("update", resource.plural, object.metadata?.name);
-        return kube.update(resource, object, options);
-      },
-      patch: (resource, ref, patch, options) => {
-        asked("patch", resource.plural, ref.name);
-        return kube.patch(resource, ref, patch, options);
-      },
-    };
-  }
-
   #rate(kind: FaultKind): number {
     return this.#isHealed ? 0 : (this.#plan.faults[kind] ?? 0);
   }
@@ -288,23 +260,8 @@ export class SwarmWorld {
     cluster.hostOf(node).losePower();
   }
 
-  async #createWriters({ kube }: InProcessCluster): Promise<void> {
-    const options = { signal: this.#signal };
-    const command = [swarmWriter, "$(LONGSHORE_MOUNT_DATA)", "$(POD_NAME)"];
-    const { plugins, replicas } = this.#plan;
-    for (const plugin of plugins) {
-      for (const claim of writerClaims(plugin))
-        await kube.create(resources.persistentVolumeClaims, claim, options);
-      await kube.create(resources.podDisruptionBudgets, writerBudget(plugin), options);
-      await kube.create(resources.statefulSets, writerSet({ replicas, command, plugin }), options);
-    }
-  }
-
   #writers(): readonly string[] {
-    const { plugins, replicas } = this.#plan;
-    const of = (plugin: PluginName) =>
-      Array.from({ length: replicas }, (_, ordinal) => `${writerSetName(plugin)}-${ordinal}`);
-    return plugins.flatMap(of);
+    return this.#workloads.flatMap(({ writers }) => writers);
   }
 
   /** Waits until every writer has acknowledged something new. */
@@ -317,25 +274,13 @@ export class SwarmWorld {
 
   /** Ends all work and removes every volume; then nothing is attached and no disk is left. */
   async #expectNothingLeft(cluster: InProcessCluster): Promise<void> {
-    const { kube } = cluster;
-    const options = { signal: this.#signal };
-    for (const plugin of this.#plan.plugins) {
-      const ref = { namespace, name: writerSetName(plugin) };
-      await kube.patch(
-        resources.statefulSets,
-        ref,
-        { type: "merge", body: { spec: { replicas: 0 } } },
-        options,
-      );
-    }
+    for (const workload of this.#workloads) await workload.end();
     await this.#until("the writers end", () => cluster.objects(resources.pods).length === 0);
     await this.#until("nothing is attached", () => {
       const { attachments } = worldOf(cluster);
       return cluster.objects(resources.volumeAttachments).length === 0 && attachments.length === 0;
     });
-    for (const { metadata } of cluster.objects(resources.persistentVolumeClaims)) {
-      await kube.delete(resources.persistentVolumeClaims, { namespace, name: metadata.name }, options);
-    }
+    for (const workload of this.#workloads) await workload.remove();
     await this.#until("no volume and no disk is left", () => {
       const disks = cluster.cloud.disks().length;
       return cluster.objects(resources.persistentVolumes).length === 0 && disks === 0;

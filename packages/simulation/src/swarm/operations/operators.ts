@@ -1,0 +1,141 @@
+/** What the operators of a swarm's world can do, whatever the operation: the ways that operations have in common. */
+import { resources } from "@longshore/kube";
+import { type InProcessCluster, type PluginName, writerSetName } from "@longshore/local";
+import type { Random, VirtualClock } from "@longshore/runtime";
+import type { SwarmPlan } from "../swarm-plan.ts";
+
+/** What the operators have. */
+export interface OperatorsEnv {
+  readonly clock: VirtualClock;
+  readonly random: Random;
+  readonly plan: SwarmPlan;
+  readonly cluster: InProcessCluster;
+  /** Cuts a running component off. */
+  crash(component: string): void;
+  /** The machine loses its power, and all that runs on it ends. */
+  losePower(node: string): void;
+}
+
+/** What was drawn for one operation. */
+export interface Choice {
+  /** The name of its draw, which no other operation of the world has. */
+  readonly name: string;
+  /** On what: taken modulo how many there are. */
+  readonly target: number;
+  readonly ms: number;
+  readonly isOn: boolean;
+  readonly killMs: number;
+  /** Says and counts what is done now; false: it is not let happen. */
+  happens(what: string): boolean;
+}
+
+/** Makes one operation, or nothing where the world has nothing for it. */
+export type Operation = (operators: Operators, choice: Choice) => Promise<void> | void;
+
+/** The namespace of all that the operators work on. */
+export const namespace = "default";
+
+const againAfterMs = 5000;
+const triesMax = 60;
+
+/** The operators. */
+export class Operators {
+  readonly env: OperatorsEnv;
+  readonly signal: AbortSignal = new AbortController().signal;
+  /** What comes later, such as a component that comes back. */
+  readonly #laters: Promise<void>[] = [];
+  /** Gates are changed by one operator at a time. */
+  #changes: Promise<void> = Promise.resolve();
+  #hasEnded = false;
+
+  constructor(env: OperatorsEnv) {
+    this.env = env;
+  }
+
+  /** What was begun comes to its end, and every component runs. */
+  async end(): Promise<void> {
+    const { cluster, plan } = this.env;
+    this.#hasEnded = true;
+    await Promise.all(this.#laters);
+    // What failed as it started: a change may wait for it, such as a crossing for a driver on every node.
+    await this.#startThoseDown();
+    await this.#changes;
+    await this.#startThoseDown();
+    for (const { name } of cluster.config.nodes) await this.setSchedulable(name, true);
+    await this.scale(plan.replicas);
+  }
+
+  /** The name of the node that is meant. */
+  nodeAt(target: number): string {
+    const { nodes } = this.env.cluster.config;
+    return nodes[target % nodes.length]?.name ?? "";
+  }
+
+  /** The plugin that is meant. */
+  pluginAt(target: number): PluginName | undefined {
+    const { plugins } = this.env.plan;
+    return plugins[target % plugins.length];
+  }
+
+  /** A change after those before it. Operators try until it is done; once the faults have ended, not for ever. */
+  change(make: () => Promise<unknown>): void {
+    this.#changes = this.#changes.then(() => this.insist(make));
+    // It is awaited at the end; until then its failure must not end the process.
+    this.#changes.catch(() => {});
+  }
+
+  /** Tries again and again; once the faults have ended, not for ever. */
+  async insist(make: () => Promise<unknown>): Promise<void> {
+    for (let calmTries = 0; ; ) {
+      try {
+        await make();
+        return;
+      } catch (error) {
+        if (this.#hasEnded && ++calmTries === triesMax) throw error;
+        await this.env.clock.sleep(againAfterMs, this.signal);
+      }
+    }
+  }
+
+  /** Does it after this time, beside the other operations, and before the world comes to rest. */
+  later(ms: number, make: () => Promise<unknown>): void {
+    const done = this.env.clock.sleep(ms, this.signal).then(() => this.insist(make));
+    done.catch(() => {});
+    this.#laters.push(done);
+  }
+
+  /** As a supervisor does: what fails as it starts is started again. */
+  comesBack(ms: number, ...components: readonly string[]): void {
+    this.later(ms, async () => {
+      for (const component of components) await this.env.cluster.start(component);
+    });
+  }
+
+  async deletePod(name: string): Promise<void> {
+    const { kube } = this.env.cluster;
+    await kube.delete(resources.pods, { namespace, name }, { signal: this.signal }).catch(() => {});
+  }
+
+  async scale(replicas: number): Promise<void> {
+    const { cluster, plan } = this.env;
+    for (const plugin of plan.plugins) {
+      const ref = { namespace, name: writerSetName(plugin) };
+      const patch = { type: "merge", body: { spec: { replicas } } } as const;
+      await cluster.kube.patch(resources.statefulSets, ref, patch, { signal: this.signal });
+    }
+  }
+
+  async setSchedulable(name: string, isSchedulable: boolean): Promise<void> {
+    const body = { spec: { unschedulable: isSchedulable ? null : true } };
+    const options = { signal: this.signal };
+    await this.env.cluster.kube.patch(resources.nodes, { name }, { type: "merge", body }, options);
+  }
+
+  async #startThoseDown(): Promise<void> {
+    const { cluster } = this.env;
+    for (const name of cluster.componentNames) {
+      // One that is being restarted may not have ended yet.
+      if (!cluster.isRunning(name)) await this.insist(() => cluster.start(name));
+    }
+  }
+}

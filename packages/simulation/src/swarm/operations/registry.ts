@@ -1,0 +1,19 @@
+/** Every operation of the swarm, by the name of its counter. A kind more is a name in `swarm-plan.ts` and an entry here. */
+import type { OperationKind } from "../swarm-plan.ts";
+import { apiServerRestart, componentCrash, componentRestart, powerLoss } from "./components.ts";
+import { crossing, gateFlip } from "./gates.ts";
+import type { Operation } from "./operators.ts";
+import { drain, podDeleted, scale } from "./pods.ts";
+
+/** What each kind does. */
+export const operationsByKind: Readonly<Record<OperationKind, Operation>> = {
+  podDeleted,
+  drain,
+  scale,
+  componentCrash,
+  componentRestart,
+  apiServerRestart,
+  powerLoss,
+  gateFlip,
+  crossing,
+};

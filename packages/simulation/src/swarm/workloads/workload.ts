@@ -1,0 +1,25 @@
+/** What writes in a swarm's world: the pods on one kind of volumes. */
+import type { InProcessCluster } from "@longshore/local";
+import type { SwarmPlan } from "../swarm-plan.ts";
+
+/** What a workload needs. */
+export interface WorkloadEnv {
+  readonly cluster: InProcessCluster;
+  readonly plan: SwarmPlan;
+  readonly signal: AbortSignal;
+}
+
+/** The pods on one kind of volumes. */
+export interface Workload {
+  /** By these names its pods report what they read and write. */
+  readonly writers: readonly string[];
+  /** Makes the pods and what they need. */
+  create(): Promise<void>;
+  /** Lets the pods end. */
+  end(): Promise<void>;
+  /** Removes the volumes; once the pods have ended and nothing is attached. */
+  remove(): Promise<void>;
+}
+
+/** The namespace of all workloads. */
+export const namespace = "default";
