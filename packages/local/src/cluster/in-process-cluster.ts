@@ -84,6 +84,8 @@ export interface InProcessClusterOptions {
   readonly snapshotDefinitions?: readonly KubeObject[];
   /** Called for every call that the driver has answered: at `controller`, or at a node. */
   readonly onDriverCall?: (place: string, call: ServedCall) => void;
+  /** A second controller manager, which leads when the first does not; default false. */
+  readonly standby?: boolean;
   /** A component that ends by itself is started again after a second, as a supervisor does; default false. */
   readonly restartsEnded?: boolean;
 }
@@ -118,6 +120,9 @@ export interface InProcessCluster extends Component {
    */
   restartApiServer(random?: Random): void;
 }
+
+/** The name of the second controller manager. */
+export const standbyManager = `${controlPlane}-2`;
 
 /** Directories of a simulated node. */
 const rootDirOf = (nodeName: string) => `/n/${nodeName}`;
@@ -208,15 +213,18 @@ export async function createInProcessCluster(
     return onDriverCall === undefined ? {} : { onCall: (call) => onDriverCall(place, call) };
   };
   const starters = new Map<string, () => Promise<Component>>();
-  starters.set(controlPlane, async () =>
-    startControllerManager(seamsOf(controlPlane, undefined, clientOf(controllerManagerUser)), {
-      gates: gatesOf(controlPlane),
-      identity: controlPlane,
-      snapshots,
-      ...inTree,
-      ...forcedMigrationOf(config),
-    }),
-  );
+  const managers = options.standby === true ? [controlPlane, standbyManager] : [controlPlane];
+  for (const name of managers) {
+    starters.set(name, async () =>
+      startControllerManager(seamsOf(name, undefined, clientOf(controllerManagerUser)), {
+        gates: gatesOf(controlPlane),
+        identity: name,
+        snapshots,
+        ...inTree,
+        ...forcedMigrationOf(config),
+      }),
+    );
+  }
   const drivers = driverNames(config);
   const shutdown = shutdownPeriodsOf(config);
   starters.set("csi-controller", () => {
@@ -319,8 +327,11 @@ export async function createInProcessCluster(
         gates.set(name, values);
       },
       restart: async (name) => {
-        await stop(name);
-        await start(name);
+        // No replica may lead with other gates than those that are set.
+        for (const each of name === controlPlane ? managers : [name]) {
+          await stop(each);
+          await start(each);
+        }
       },
     },
   });
