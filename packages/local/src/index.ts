@@ -52,6 +52,7 @@ export {
   clusterPlugin,
   clusterPlugins,
   everyPlugin,
+  inlineVolume,
   inTreeHandle,
   type PluginName,
   pluginsNamed,

@@ -70,6 +70,8 @@ export {
   operationKinds,
   type SwarmKind,
   type SwarmPlan,
+  type VolumeKind,
+  volumeKinds,
 } from "./swarm/swarm-plan.ts";
 export type { WorldResult } from "./swarm/world-result.ts";
 export { type TimelineHeading, timelinePage } from "./timeline-page.ts";

@@ -43,9 +43,15 @@ export class RecordHistory {
     if (number > most) this.#onBreak(`${volume} was read up to ${number}, but only ${most} was ever written`);
   }
 
-  /** How many writes to the volume were acknowledged. */
+  /** A volume holds what was never written to it. */
+  foreign(volume: string, text: string): void {
+    this.#onBreak(`${volume} begins with what was not written to it: ${text.slice(0, text.indexOf("\n"))}`);
+  }
+
+  /** How many writes were acknowledged to the volume, or to one of those whose names begin with it and a slash. */
   acknowledged(volume: string): number {
-    return this.#of(volume).filter((w) => w.untilMs !== undefined).length;
+    const volumes = [...this.#volumes].filter(([name]) => name === volume || name.startsWith(`${volume}/`));
+    return volumes.flatMap(([, writings]) => writings).filter((w) => w.untilMs !== undefined).length;
   }
 
   #of(volume: string): Writing[] {

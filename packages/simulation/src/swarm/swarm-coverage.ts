@@ -1,6 +1,6 @@
 /** What a set of worlds has reached. */
 import { clusterPlugins } from "@longshore/local";
-import { faultKinds, operationKinds } from "./swarm-plan.ts";
+import { faultKinds, operationKinds, volumeKinds } from "./swarm-plan.ts";
 import type { WorldResult } from "./world-result.ts";
 
 /** How much of one sort was reached, of all that was there in one world or another. */
@@ -11,7 +11,7 @@ export interface Reach {
   readonly never: readonly string[];
 }
 
-/** How often each kind of fault and operation happened, over all worlds, and in how many each plugin was there. */
+/** How often each kind of fault and operation happened, over all worlds, and in how many each plugin and kind of volume was there. */
 export interface SwarmCoverage {
   readonly counts: Readonly<Record<string, number>>;
   /** The names that were never reached. */
@@ -27,7 +27,7 @@ export function coverage(
   results: readonly Pick<WorldResult, "counters" | "plan" | "reach">[],
 ): SwarmCoverage {
   const plugins = clusterPlugins.map(({ name }) => `plugin ${name}`);
-  const names = [...faultKinds, ...operationKinds, ...plugins];
+  const names = [...faultKinds, ...operationKinds, ...volumeKinds, ...plugins];
   const counts = Object.fromEntries(names.map((name) => [name, 0]));
   const steps: Counts = {};
   const crashPoints: Counts = {};

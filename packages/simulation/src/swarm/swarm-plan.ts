@@ -40,17 +40,24 @@ export const operationKinds = [
   "leaderPaused",
 ] as const;
 
+/** Kinds of volumes beside the directories of claims, by the names of their counters. */
+export const volumeKinds = ["block", "inline", "ephemeral"] as const;
+
 /** A kind of fault. */
 export type FaultKind = (typeof faultKinds)[number];
 /** A kind of operation. */
 export type OperationKind = (typeof operationKinds)[number];
+/** A kind of volume. */
+export type VolumeKind = (typeof volumeKinds)[number];
 /** Whatever is counted. */
-export type SwarmKind = FaultKind | OperationKind;
+export type SwarmKind = FaultKind | OperationKind | VolumeKind;
 
 /** A world. */
 export interface SwarmPlan {
   readonly nodes: number;
   readonly plugins: readonly PluginName[];
+  /** Those that the world has beside the directories of claims. */
+  readonly volumes: readonly VolumeKind[];
   /** Writers of each plugin, no two of them on a node. */
   readonly replicas: number;
   /** The attach/detach controller goes by the node's statement alone (docs/behaviour/migration-controllers.md B2). */
@@ -87,6 +94,7 @@ export function drawPlan(random: Random): SwarmPlan {
   return {
     nodes,
     plugins,
+    volumes: volumeKinds.filter((kind) => isOn(kind)),
     replicas,
     // Flips in any order are safe only so (docs/behaviour/migration-controllers.md B2).
     nodeDecides: isOn("node decides") || operations.includes("gateFlip"),

@@ -14,7 +14,7 @@ import {
   type VirtualClock,
 } from "@longshore/runtime";
 import type { CloudCaller } from "@longshore/volumes";
-import { ContractWatch } from "../contract-watch.ts";
+import { ContractWatch, type WorldView } from "../contract-watch.ts";
 import { type CallGate, Life, mayChange, type SeamCall } from "../cut.ts";
 import { FaultDraws } from "../fault-draws.ts";
 import { faultyGate } from "../faults.ts";
@@ -25,6 +25,7 @@ import { TraceHash, type TraceKind, traceLine } from "../trace.ts";
 import { attachmentCalls, worldOf } from "../world.ts";
 import { countedClient } from "./counted-client.ts";
 import { type DeathsEnv, deathGate } from "./deaths.ts";
+import { OpenDevices } from "./open-devices.ts";
 import { leaderOf } from "./operations/leaders.ts";
 import { Reached } from "./reached.ts";
 import { RecordHistory } from "./record-history.ts";
@@ -63,6 +64,7 @@ export class SwarmWorld {
   readonly #draws: FaultDraws;
   readonly #watch: ContractWatch;
   readonly #history: RecordHistory;
+  readonly #devices = new OpenDevices();
   readonly #requests: RequestWatch;
   readonly #lives = new Map<string, Life>();
   readonly #powers = new Map<string, () => void>();
@@ -117,9 +119,14 @@ export class SwarmWorld {
 
   async play(): Promise<void> {
     const cluster = await this.#start();
+    const until = (what: string, holds: () => boolean) => this.#until(what, holds);
+    const env = { cluster, plan: this.#plan, signal: this.#signal, until };
+    this.#workloads = workloadsOf(env);
+    // A disk that pods name themselves is made by its in-tree plugin.
+    const isFirst = ({ kind }: Workload) => kind === "inline";
+    await this.#create(this.#workloads.filter(isFirst));
     if (this.#plan.beginsMigrated) await this.#migrate(cluster);
-    this.#workloads = workloadsOf({ cluster, plan: this.#plan, signal: this.#signal });
-    for (const workload of this.#workloads) await workload.create();
+    await this.#create(this.#workloads.filter((each) => !isFirst(each)));
     await this.#writersRun("at the start");
     const operations = new SwarmOperations({
       clock: this.#clock,
@@ -148,6 +155,13 @@ export class SwarmWorld {
     await this.#writersRun("once the faults have ended");
     await this.#expectNothingLeft(cluster);
     await cluster.stop();
+  }
+
+  async #create(workloads: readonly Workload[]): Promise<void> {
+    for (const { kind, create } of workloads) {
+      await create();
+      if (kind !== undefined) this.#count(kind);
+    }
   }
 
   async #start(): Promise<InProcessCluster> {
@@ -181,7 +195,8 @@ export class SwarmWorld {
       config,
       restartsEnded: true,
       standby: this.#plan.operations.includes("leaderPaused"),
-      programs: (host) => swarmPrograms(this.#clock, this.#history, host),
+      programs: (host) =>
+        swarmPrograms({ clock: this.#clock, history: this.#history, devices: this.#devices }, host),
       isolate: (name, seams) => {
         const { runtime } = seams;
         if ("losePower" in runtime) this.#powers.set(name, runtime.losePower as () => void);
@@ -260,9 +275,9 @@ export class SwarmWorld {
         const late = what.startsWith("answers") ? "cloudLate" : "cloudSlow";
         this.#fault(what.startsWith("throttles") ? "cloudThrottled" : late, "the cloud", what);
       },
-      onEffect: (call) => this.#watch.asked(call, this.#cluster && worldOf(this.#cluster)),
+      onEffect: (call) => this.#watch.asked(call, this.#cluster && this.#view(this.#cluster)),
       onAttached: (call) => {
-        if (this.#cluster !== undefined) this.#watch.attachAnswered(call, worldOf(this.#cluster));
+        if (this.#cluster !== undefined) this.#watch.attachAnswered(call, this.#view(this.#cluster));
       },
       onDetached: () => this.#look(),
     });
@@ -349,8 +364,17 @@ export class SwarmWorld {
   #look(): void {
     const cluster = this.#cluster;
     if (cluster === undefined) return;
-    this.#watch.check(worldOf(cluster));
+    this.#watch.check(this.#view(cluster));
     for (const violation of cluster.disks.violations) this.#watch.report("C2", violation);
+  }
+
+  /** A device that a program has open is looked at as a mount. */
+  #view(cluster: InProcessCluster): WorldView {
+    const world = worldOf(cluster);
+    const mounts = [...world.mounts].map(
+      ([node, mounted]) => [node, [...mounted, ...this.#devices.of(node)]] as const,
+    );
+    return { ...world, mounts: new Map(mounts) };
   }
 
   #trace(kind: TraceKind, subject: string, text: string): void {

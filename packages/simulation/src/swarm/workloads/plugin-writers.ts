@@ -2,10 +2,12 @@
 import { resources } from "@longshore/kube";
 import { type PluginName, writerBudget, writerClaims, writerSet, writerSetName } from "@longshore/local";
 import { swarmWriter } from "../swarm-writer.ts";
-import { namespace, type Workload, type WorkloadEnv } from "./workload.ts";
+import type { Workload, WorkloadEnv } from "./workload.ts";
+import { deleteClaims, endWriters } from "./writer-pods.ts";
 
 /** The writers of the plugin. */
-export function pluginWriters({ cluster, plan, signal }: WorkloadEnv, plugin: PluginName): Workload {
+export function pluginWriters(env: WorkloadEnv, plugin: PluginName): Workload {
+  const { cluster, plan, signal } = env;
   const { kube } = cluster;
   const { replicas } = plan;
   const name = writerSetName(plugin);
@@ -18,18 +20,8 @@ export function pluginWriters({ cluster, plan, signal }: WorkloadEnv, plugin: Pl
       await kube.create(resources.podDisruptionBudgets, writerBudget(plugin), { signal });
       await kube.create(resources.statefulSets, writerSet({ replicas, command, plugin }), { signal });
     },
-    async end() {
-      const body = { spec: { replicas: 0 } };
-      await kube.patch(resources.statefulSets, { namespace, name }, { type: "merge", body }, { signal });
-    },
-    async remove() {
-      const ofSet = cluster
-        .objects(resources.persistentVolumeClaims)
-        .filter(({ metadata }) => isClaimOf(name, metadata.name));
-      for (const { metadata } of ofSet) {
-        await kube.delete(resources.persistentVolumeClaims, { namespace, name: metadata.name }, { signal });
-      }
-    },
+    end: () => endWriters(env, name),
+    remove: () => deleteClaims(env, (claim) => isClaimOf(name, claim)),
   };
 }
 
