@@ -12,6 +12,7 @@ export {
   type InProcessCluster,
   type InProcessClusterOptions,
   type Seams,
+  standbyManager,
 } from "./cluster/in-process-cluster.ts";
 export {
   type ClusterEnv,

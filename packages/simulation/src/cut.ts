@@ -4,7 +4,7 @@
  */
 import type { CsiConnection, CsiConnector, CsiListener, CsiServer } from "@longshore/csi";
 import type { PodRuntime, Seams } from "@longshore/local";
-import type { Clock } from "@longshore/runtime";
+import { type Clock, deadlineOn } from "@longshore/runtime";
 
 /** What stands before every call of a component: runs the call, or loses it. */
 export type CallGate = <T>(call: SeamCall, proceed: () => Promise<T>) => Promise<T>;
@@ -21,7 +21,11 @@ export class Life {
   readonly #component: string;
   readonly #gate: CallGate;
   readonly #endpoints = new Set<string>();
+  /** Calls that are under way, by seam and method. */
+  readonly #underWay = new Map<string, number>();
   #cut = false;
+  /** What it will see and do once it goes on; undefined while it runs. */
+  #held: (() => void)[] | undefined;
 
   constructor(component: string, gate: CallGate) {
     this.#component = component;
@@ -32,6 +36,23 @@ export class Life {
   cut(): readonly string[] {
     this.#cut = true;
     return [...this.#endpoints];
+  }
+
+  /** The calls that it waits for now, such as `kube.update`. */
+  get underWay(): readonly string[] {
+    return [...this.#underWay.keys()];
+  }
+
+  /** Stops the process, as SIGSTOP or a frozen machine does: it sees no answer, event or timer, and sends nothing, until it goes on. */
+  pause(): void {
+    this.#held ??= [];
+  }
+
+  /** Lets it go on: it sees in their order what has come in between, at the time that it is now. */
+  goOn(): void {
+    const held = this.#held ?? [];
+    this.#held = undefined;
+    for (const see of held) this.#seen(see);
   }
 
   /** The seams as this life sees them. */
@@ -54,7 +75,7 @@ export class Life {
   }
 
   /** Settles like `work`, unless the life ends first: then never. */
-  #alive<T>(work: Promise<T>): Promise<T> {
+  #alive<T>(work: Promise<T>, settled: () => void = () => {}): Promise<T> {
     if (this.#cut) {
       // No caller awaits it any more: unhandled, its failure would end the process of the simulation.
       work.catch(() => {});
@@ -62,22 +83,47 @@ export class Life {
     }
     return new Promise((resolve, reject) => {
       work.then(
-        (value) => this.#cut || resolve(value),
-        (error) => this.#cut || reject(error),
+        (value) =>
+          this.#seen(() => {
+            settled();
+            resolve(value);
+          }),
+        (error) =>
+          this.#seen(() => {
+            settled();
+            reject(error);
+          }),
       );
     });
   }
 
+  /** Lets the process see something: at once, when it goes on, or never. */
+  #seen(see: () => void): void {
+    if (this.#cut) return;
+    if (this.#held === undefined) see();
+    else this.#held.push(see);
+  }
+
   #clock(clock: Clock): Clock {
-    const whileAlive = (fire: () => void) => () => {
-      if (!this.#cut) fire();
+    const timer: Clock["timer"] = (ms, fire) => {
+      let isCancelled = false;
+      const inner = clock.timer(ms, () =>
+        // While it was held the process may have cancelled it.
+        this.#seen(() => isCancelled || fire()),
+      );
+      return {
+        cancel: () => {
+          isCancelled = true;
+          inner.cancel();
+        },
+      };
     };
     return {
       now: () => clock.now(),
       monotonicMs: () => clock.monotonicMs(),
       sleep: (ms, signal) => this.#alive(clock.sleep(ms, signal)),
-      timer: (ms, fire) => clock.timer(ms, whileAlive(fire)),
-      deadline: (ms, parent) => clock.deadline(ms, parent),
+      timer,
+      deadline: (ms, parent) => deadlineOn({ timer }, ms, parent),
     };
   }
 
@@ -94,7 +140,7 @@ export class Life {
   #onEnd(runtime: PodRuntime, listener: (podUID: string) => void): () => void {
     return (
       runtime.onEnd?.((podUID) => {
-        if (!this.#cut) listener(podUID);
+        this.#seen(() => listener(podUID));
       }) ?? (() => {})
     );
   }
@@ -117,7 +163,19 @@ export class Life {
     const call = { component: this.#component, seam, method };
     // A call that had not left before the crash never leaves.
     const send = async () => (this.#cut ? new Promise(() => {}) : run());
-    return this.#alive(this.#gate(call, send));
+    const name = `${seam}.${method}`;
+    this.#underWay.set(name, (this.#underWay.get(name) ?? 0) + 1);
+    const leaves =
+      this.#held === undefined
+        ? this.#gate(call, send)
+        : new Promise<void>((resolve) => this.#held?.push(resolve)).then(() => this.#gate(call, send));
+    return this.#alive(leaves, () => this.#answered(name));
+  }
+
+  #answered(name: string): void {
+    const left = (this.#underWay.get(name) ?? 1) - 1;
+    if (left === 0) this.#underWay.delete(name);
+    else this.#underWay.set(name, left);
   }
 
   async *#stream(source: AsyncIterable<unknown>): AsyncGenerator<unknown> {
@@ -142,7 +200,7 @@ export class Life {
         for (const service of services) wrapped[service] = this.#wrap("csi", connection[service]);
         const onLost = (listener: () => void) =>
           connection.onLost(() => {
-            if (!this.#cut) listener();
+            this.#seen(listener);
           });
         const { snapshotMetadata } = connection;
         return { ...wrapped, snapshotMetadata, onLost, close: () => connection.close() } as CsiConnection;

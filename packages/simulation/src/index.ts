@@ -60,9 +60,10 @@ export {
   versionStories,
 } from "./skew/skew-versions.ts";
 export type { SkewMode, SkewOptions, Stall } from "./skew/stall.ts";
+export type { WorldReach } from "./swarm/reached.ts";
 export { simulateWorld, type WorldOptions } from "./swarm/simulate-world.ts";
 export { simulateSmallWorld } from "./swarm/small-world.ts";
-export { coverage, type SwarmCoverage } from "./swarm/swarm-coverage.ts";
+export { coverage, type Reach, type SwarmCoverage } from "./swarm/swarm-coverage.ts";
 export {
   type FaultKind,
   faultKinds,

@@ -202,6 +202,8 @@ class Simulation {
       });
     const cluster = await createInProcessCluster(env, {
       config,
+      // As a supervisor does: a registrar that the kubelet refuses ends.
+      restartsEnded: true,
       programs: (host) => recordPrograms(this.#rest.clock(), host),
       isolate: (name, seams) => {
         const life = new Life(name, gate);

@@ -133,6 +133,8 @@ function passOf<O, S extends Step>(
     labels: ["controller", "step"],
   });
   const { name, stepsMax } = options;
+  // A step that was never taken has the value 0, so that a reader of the metrics sees it.
+  for (const step of Object.keys(options.actions)) counter.add(0, { controller: name, step });
   const walk: WalkOptions = {
     ...(stepsMax === undefined ? {} : { stepsMax }),
     onStep: ({ step }) => counter.add(1, { controller: name, step }),

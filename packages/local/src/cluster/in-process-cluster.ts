@@ -84,6 +84,8 @@ export interface InProcessClusterOptions {
   readonly snapshotDefinitions?: readonly KubeObject[];
   /** Called for every call that the driver has answered: at `controller`, or at a node. */
   readonly onDriverCall?: (place: string, call: ServedCall) => void;
+  /** A second controller manager, which leads when the first does not; default false. */
+  readonly standby?: boolean;
   /** A component that ends by itself is started again after a second, as a supervisor does; default false. */
   readonly restartsEnded?: boolean;
 }
@@ -118,6 +120,9 @@ export interface InProcessCluster extends Component {
    */
   restartApiServer(random?: Random): void;
 }
+
+/** The name of the second controller manager. */
+export const standbyManager = `${controlPlane}-2`;
 
 /** Directories of a simulated node. */
 const rootDirOf = (nodeName: string) => `/n/${nodeName}`;
@@ -175,12 +180,20 @@ export async function createInProcessCluster(
   const gates = new Map<string, GateValues>();
   const gatesOf = (name: string) => gates.get(name) ?? options.gates ?? firstGates(config);
 
+  const starts = new Map<string, number>();
+  /** A stream for each start: a component that comes again does not draw what it has drawn before. */
+  const randomOf = (componentName: string) => {
+    const before = starts.get(componentName) ?? 0;
+    starts.set(componentName, before + 1);
+    return env.random.fork(before === 0 ? componentName : `${componentName} again ${before}`);
+  };
+
   const seamsOf = (componentName: string, nodeName: string | undefined, as = kube): Seams => {
     const place = nodeName === undefined ? undefined : nodeNamed(nodeName);
     const host = place?.host ?? cloudHost;
     const seams: Seams = {
       ...env,
-      random: env.random.fork(componentName),
+      random: randomOf(componentName),
       logger: env.logger.child({ component: componentName }),
       kube: as,
       host,
@@ -200,15 +213,18 @@ export async function createInProcessCluster(
     return onDriverCall === undefined ? {} : { onCall: (call) => onDriverCall(place, call) };
   };
   const starters = new Map<string, () => Promise<Component>>();
-  starters.set(controlPlane, async () =>
-    startControllerManager(seamsOf(controlPlane, undefined, clientOf(controllerManagerUser)), {
-      gates: gatesOf(controlPlane),
-      identity: controlPlane,
-      snapshots,
-      ...inTree,
-      ...forcedMigrationOf(config),
-    }),
-  );
+  const managers = options.standby === true ? [controlPlane, standbyManager] : [controlPlane];
+  for (const name of managers) {
+    starters.set(name, async () =>
+      startControllerManager(seamsOf(name, undefined, clientOf(controllerManagerUser)), {
+        gates: gatesOf(controlPlane),
+        identity: name,
+        snapshots,
+        ...inTree,
+        ...forcedMigrationOf(config),
+      }),
+    );
+  }
   const drivers = driverNames(config);
   const shutdown = shutdownPeriodsOf(config);
   starters.set("csi-controller", () => {
@@ -311,8 +327,11 @@ export async function createInProcessCluster(
         gates.set(name, values);
       },
       restart: async (name) => {
-        await stop(name);
-        await start(name);
+        // No replica may lead with other gates than those that are set.
+        for (const each of name === controlPlane ? managers : [name]) {
+          await stop(each);
+          await start(each);
+        }
       },
     },
   });

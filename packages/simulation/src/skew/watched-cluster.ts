@@ -96,6 +96,8 @@ export async function createWatchedCluster(
   cluster = await createInProcessCluster(env, {
     config,
     programs,
+    // As a supervisor does: a registrar that the kubelet refuses ends.
+    restartsEnded: true,
     ...(gates === undefined ? {} : { gates }),
     onDriverCall: (place, call) => driverCalls.add(`${place} ${call.rpc}`),
     isolate: (name, seams) => {

@@ -1,6 +1,6 @@
 /** The faults of a swarm's world at the seams of its components, beside those of {@link faultyGate}. */
 import { KubeApiError, type KubeClient, KubeTransportError } from "@longshore/kube";
-import { HostError } from "@longshore/runtime";
+import { type Clock, HostError } from "@longshore/runtime";
 import type { CallGate, SeamCall } from "../cut.ts";
 import type { FaultDraws } from "../fault-draws.ts";
 import type { FaultKind } from "./swarm-plan.ts";
@@ -16,8 +16,16 @@ export interface SwarmFaultsEnv {
 const changes: ReadonlySet<string> = new Set(["update", "updateStatus"]);
 const mounts: ReadonlySet<string> = new Set(["mountDevice", "bindMount", "unmount"]);
 const writes: ReadonlySet<string> = new Set(["writeFileAtomic", "appendFileDurable", "makeDirectory"]);
-/** Those of which there are few calls: without it most worlds would have none. */
-const timesAsOften: Readonly<Partial<Record<FaultKind, number>>> = { duplicateCall: 5, mountFailure: 3 };
+/** Those of which there are few calls, without which most worlds would have none, and those of which there are many. */
+const timesAsOften: Readonly<Partial<Record<FaultKind, number>>> = {
+  duplicateCall: 5,
+  mountFailure: 3,
+  driverDeath: 5,
+  // A component makes some hundred calls when it comes up.
+  deathAtCall: 0.1,
+};
+/** Longest time by which a client sees what has changed later than others do, in milliseconds. */
+const lagMsMax = 30_000;
 /** Any CSI call may come twice: a client that got no answer asks again while the first is at work. */
 const repeated = /^(create|delete|controller|nodeStage|nodePublish|nodeUnpublish|nodeUnstage)/;
 
@@ -35,8 +43,12 @@ export function swarmGate(env: SwarmFaultsEnv): CallGate {
   };
 }
 
-/** A client whose watches break, or are refused because the version is too old. */
-export function withFaultyWatches(env: SwarmFaultsEnv, component: string, kube: KubeClient): KubeClient {
+/** A client whose watches break, are refused because the version is too old, or lag behind what is stored. */
+export function withFaultyWatches(
+  env: SwarmFaultsEnv & { readonly clock: Clock },
+  component: string,
+  kube: KubeClient,
+): KubeClient {
   return {
     ...kube,
     watch: (resource, options) => {
@@ -48,6 +60,12 @@ export function withFaultyWatches(env: SwarmFaultsEnv, component: string, kube: 
           throw failureOf("watchExpired", call);
         }
         for await (const event of source) {
+          if (strikes(env, "watchLag", call)) {
+            const ms = 1 + env.draws.next(`${component} ${call.method} lag`).below(lagMsMax);
+            env.onFault("watchLag", component, `${call.method}, ${ms} ms behind`);
+            // What comes in between comes after it, in its order.
+            await env.clock.sleep(ms, options.signal);
+          }
           yield event as never;
           if (!strikes(env, "watchBroken", call)) continue;
           env.onFault("watchBroken", component, call.method);
@@ -67,7 +85,8 @@ function kindsOf({ seam, method }: SeamCall): readonly FaultKind[] {
   return writes.has(method) ? ["fullDisk"] : [];
 }
 
-function strikes({ draws, rate }: SwarmFaultsEnv, kind: FaultKind, call: SeamCall): boolean {
+/** Whether the fault strikes at this call. */
+export function strikes({ draws, rate }: SwarmFaultsEnv, kind: FaultKind, call: SeamCall): boolean {
   const often = rate(kind) * (timesAsOften[kind] ?? 1);
   if (often === 0) return false;
   const draw = draws.next(`${call.component} ${call.seam}.${call.method} ${kind}`);

@@ -50,6 +50,11 @@ export class SwarmOperations {
     }
   }
 
+  /** Starts components again after this time, in milliseconds. */
+  comesBack(ms: number, ...components: readonly string[]): void {
+    this.#operators.comesBack(ms, ...components);
+  }
+
   /** What was begun comes to its end, and every component runs. */
   end(): Promise<void> {
     return this.#operators.end();

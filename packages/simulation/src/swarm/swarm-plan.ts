@@ -21,6 +21,9 @@ export const faultKinds = [
   "cloudThrottled",
   "cloudSlow",
   "cloudLate",
+  "watchLag",
+  "deathAtCall",
+  "driverDeath",
 ] as const;
 
 /** Kinds of operations, by the names of their counters. */
@@ -34,6 +37,7 @@ export const operationKinds = [
   "powerLoss",
   "gateFlip",
   "crossing",
+  "leaderPaused",
 ] as const;
 
 /** Kinds of volumes beside the directories of claims, by the names of their counters. */

@@ -6,7 +6,13 @@ import {
   createInProcessCluster,
   type InProcessCluster,
 } from "@longshore/local";
-import { noMeter, type Random, type RuntimeEnv, silentLogger, type VirtualClock } from "@longshore/runtime";
+import {
+  type Clock,
+  type Random,
+  type RuntimeEnv,
+  silentLogger,
+  type VirtualClock,
+} from "@longshore/runtime";
 import type { CloudCaller } from "@longshore/volumes";
 import { ContractWatch, type WorldView } from "../contract-watch.ts";
 import { type CallGate, Life, mayChange, type SeamCall } from "../cut.ts";
@@ -18,10 +24,13 @@ import { standstill } from "../standstill.ts";
 import { TraceHash, type TraceKind, traceLine } from "../trace.ts";
 import { attachmentCalls, worldOf } from "../world.ts";
 import { countedClient } from "./counted-client.ts";
+import { type DeathsEnv, deathGate } from "./deaths.ts";
 import { OpenDevices } from "./open-devices.ts";
+import { leaderOf } from "./operations/leaders.ts";
+import { Reached } from "./reached.ts";
 import { RecordHistory } from "./record-history.ts";
 import { RequestWatch } from "./request-watch.ts";
-import { type SwarmFaultsEnv, swarmGate, withFaultyWatches } from "./swarm-faults.ts";
+import { swarmGate, withFaultyWatches } from "./swarm-faults.ts";
 import { SwarmOperations } from "./swarm-operations.ts";
 import type { FaultKind, SwarmKind, SwarmPlan } from "./swarm-plan.ts";
 import { swarmPrograms } from "./swarm-writer.ts";
@@ -32,6 +41,9 @@ import type { WorldResult } from "./world-result.ts";
 const calmWithinMs = 30 * 60_000;
 /** No component needs as many requests for an object in a minute, whatever goes wrong. */
 const requestsMax = 600;
+
+/** What of the cloud's calls changes something. */
+const changesDisks: ReadonlySet<string> = new Set(["attachDisk", "detachDisk", "createDisk", "deleteDisk"]);
 
 /** What there is beside the plan. */
 interface SwarmWorldOptions extends Pick<SeedOptions, "only" | "onTrace"> {
@@ -57,12 +69,14 @@ export class SwarmWorld {
   readonly #lives = new Map<string, Life>();
   readonly #powers = new Map<string, () => void>();
   readonly #counters: Partial<Record<SwarmKind, number>> = {};
+  readonly #reached = new Reached();
   readonly #hash = new TraceHash();
   readonly #options: SwarmWorldOptions;
   readonly #signal = new AbortController().signal;
   #stop: () => void = () => {};
   #hasStopped = false;
   #cluster: InProcessCluster | undefined;
+  #operations: SwarmOperations | undefined;
   #workloads: readonly Workload[] = [];
   #isHealed = true; // No faults while the cluster comes up.
   #steps = 0;
@@ -95,6 +109,7 @@ export class SwarmWorld {
       violations: this.#watch.violations,
       struck: this.#draws.struck,
       counters: this.#counters,
+      reach: this.#reached.reach,
       steps: this.#steps,
       acknowledgedWrites: this.#writers().reduce((sum, each) => sum + this.#history.acknowledged(each), 0),
       elapsedMs: Math.round(this.#clock.monotonicMs()),
@@ -121,11 +136,17 @@ export class SwarmWorld {
       cluster,
       crash: (component) => this.#crash(cluster, component),
       losePower: (node) => this.#losePower(cluster, node),
+      pause: (component) => {
+        const life = this.#lives.get(component);
+        life?.pause();
+        return () => life?.goOn();
+      },
       onOperation: (kind, what) => {
         this.#count(kind);
         this.#trace("life", "the operators:", what);
       },
     });
+    this.#operations = operations;
     this.#isHealed = false;
     await operations.play();
     this.#isHealed = true;
@@ -151,10 +172,16 @@ export class SwarmWorld {
     });
     const zone = spread.nodes[0]?.zone ?? "";
     const config = { ...spread, nodes: spread.nodes.map((node) => ({ ...node, zone })) };
-    const faults: SwarmFaultsEnv = {
+    const faults: DeathsEnv & { readonly clock: Clock } = {
+      clock: this.#clock,
       draws: this.#draws,
       rate: (kind) => this.#rate(kind),
       onFault: (kind, component, call) => this.#fault(kind, component, call),
+      isRunning: (component) => this.#cluster?.isRunning(component) === true,
+      die: (component, downMs) => {
+        if (this.#cluster !== undefined) this.#crash(this.#cluster, component);
+        this.#operations?.comesBack(downMs, component);
+      },
     };
     const gate = this.#gate(faults);
     const cloud = this.#faultyCloud();
@@ -162,11 +189,12 @@ export class SwarmWorld {
       clock: this.#clock,
       random: this.#random.fork("cluster"),
       logger: silentLogger,
-      meter: noMeter,
+      meter: this.#reached.meter(),
     };
     const cluster = await createInProcessCluster(env, {
       config,
       restartsEnded: true,
+      standby: this.#plan.operations.includes("leaderPaused"),
       programs: (host) =>
         swarmPrograms({ clock: this.#clock, history: this.#history, devices: this.#devices }, host),
       isolate: (name, seams) => {
@@ -194,8 +222,9 @@ export class SwarmWorld {
     for (const { name } of config.nodes) await platform.setNodeGates(name, gates, this.#signal);
   }
 
-  #gate(faults: SwarmFaultsEnv): CallGate {
+  #gate(faults: DeathsEnv): CallGate {
     const special = swarmGate(faults);
+    const deadly = deathGate(faults);
     const common = faultyGate(
       { clock: this.#clock, draws: this.#draws },
       () =>
@@ -212,7 +241,20 @@ export class SwarmWorld {
         this.#step(call);
       },
     );
-    return (call, proceed) => common(call, () => special(call, proceed));
+    return (call, proceed) => {
+      this.#reached.called(call);
+      this.#onlyLeaderChanges(call);
+      return common(call, () => special(call, () => deadly(call, proceed)));
+    };
+  }
+
+  /** A controller manager that does not lead asks nothing of the cloud: its successor may have attached what it would detach. */
+  #onlyLeaderChanges({ component, seam, method }: SeamCall): void {
+    if (seam !== "cloud" || !component.startsWith("controller-manager")) return;
+    if (this.#cluster === undefined || !changesDisks.has(method)) return;
+    const leader = leaderOf(this.#cluster);
+    if (leader === component) return;
+    this.#watch.report("C2", `${component} asks for ${method}, although ${leader ?? "no other"} leads`);
   }
 
   #faultyCloud(): FaultyCloud {
@@ -256,7 +298,9 @@ export class SwarmWorld {
 
   #crash(cluster: InProcessCluster, component: string): void {
     cluster.drop(component);
-    for (const endpoint of this.#lives.get(component)?.cut() ?? []) cluster.csi.crash(endpoint);
+    const life = this.#lives.get(component);
+    this.#reached.crashed(component, life?.underWay ?? []);
+    for (const endpoint of life?.cut() ?? []) cluster.csi.crash(endpoint);
   }
 
   #losePower(cluster: InProcessCluster, node: string): void {

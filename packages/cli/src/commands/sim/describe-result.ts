@@ -1,5 +1,5 @@
 /** The results of simulations, in words and as JSON. */
-import { operationKinds, type SwarmCoverage } from "@longshore/simulation";
+import { operationKinds, type Reach, type SwarmCoverage } from "@longshore/simulation";
 import pc from "picocolors";
 import { textTable } from "../../text-table.ts";
 import type { MinimisedSeed } from "./minimised-seed.ts";
@@ -33,8 +33,9 @@ function counted(result: WorldSeedResult): string {
   return `${operations} operations, ${struck.length - operations} faults, ${writes}`;
 }
 
-/** The result as a line. The faults of a run that kept the contract are of no interest, and many. */
-export function resultJson({ struck, ...result }: WorldSeedResult): string {
+/** The result as a line. The faults of a run that kept the contract are of no interest, and many; what it reached is for the sum. */
+export function resultJson({ struck, ...whole }: WorldSeedResult): string {
+  const { reach: _, ...result } = "reach" in whole ? whole : { ...whole, reach: undefined };
   return JSON.stringify(result.violations.length === 0 ? result : { ...result, struck });
 }
 
@@ -52,8 +53,17 @@ export function describedMinimum(seed: number, minimum: MinimisedSeed): string {
 }
 
 /** How often each kind happened, and what never did. */
-export function describedCoverage({ counts, never }: SwarmCoverage): string {
+export function describedCoverage({ counts, never, steps, crashPoints }: SwarmCoverage): string {
   const rows = Object.entries(counts).map(([name, count]) => [name, String(count)]);
   const verdict = never.length === 0 ? "every kind was reached" : `never reached: ${never.join(", ")}`;
-  return `${textTable([["KIND", "COUNT"], ...rows])}${verdict}\n`;
+  const reaches = [
+    describedReach("steps of decisions", steps),
+    describedReach("calls at which a component crashed", crashPoints),
+  ];
+  return `${textTable([["KIND", "COUNT"], ...rows])}${verdict}\n${reaches.join("")}`;
+}
+
+function describedReach(what: string, { reached, of, never }: Reach): string {
+  const lines = never.map((name) => `  ${name}\n`).join("");
+  return `${what}: ${reached} of ${of}${never.length === 0 ? "\n" : `; never reached:\n${lines}`}`;
 }

@@ -22,7 +22,7 @@ export class Sweep {
   readonly #progress: Progress;
   #done = 0;
   readonly #failed: WorldSeedResult[] = [];
-  readonly #reached: Pick<WorldResult, "counters" | "plan">[] = [];
+  readonly #reached: Pick<WorldResult, "counters" | "plan" | "reach">[] = [];
 
   constructor(range: SeedRange, world: World, flags: SweepFlags) {
     this.#range = range;
@@ -40,7 +40,10 @@ export class Sweep {
     this.#done++;
     const isBroken = result.violations.length > 0;
     if (isBroken) this.#failed.push(result);
-    if ("counters" in result) this.#reached.push({ counters: result.counters, plan: result.plan });
+    if ("counters" in result && this.#flags.coverage === true) {
+      const { counters, plan, reach } = result;
+      this.#reached.push({ counters, plan, reach });
+    }
     this.#progress.clear();
     if (this.#flags.json === true) print(`${resultJson(result)}\n`);
     else if (this.#count === 1 || isBroken) print(describedResult(result, this.#world));

@@ -14,6 +14,8 @@ export interface OperatorsEnv {
   crash(component: string): void;
   /** The machine loses its power, and all that runs on it ends. */
   losePower(node: string): void;
+  /** Stops a running component, which sees and does nothing more until the returned function lets it go on. */
+  pause(component: string): () => void;
 }
 
 /** What was drawn for one operation. */

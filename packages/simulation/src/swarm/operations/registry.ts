@@ -2,6 +2,7 @@
 import type { OperationKind } from "../swarm-plan.ts";
 import { apiServerRestart, componentCrash, componentRestart, powerLoss } from "./components.ts";
 import { crossing, gateFlip } from "./gates.ts";
+import { leaderPaused } from "./leaders.ts";
 import type { Operation } from "./operators.ts";
 import { drain, podDeleted, scale } from "./pods.ts";
 
@@ -16,4 +17,5 @@ export const operationsByKind: Readonly<Record<OperationKind, Operation>> = {
   powerLoss,
   gateFlip,
   crossing,
+  leaderPaused,
 };
