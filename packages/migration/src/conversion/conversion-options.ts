@@ -2,7 +2,7 @@
 import type { KubeClient } from "@longshore/kube";
 import type { Host, RuntimeEnv } from "@longshore/runtime";
 import type { WaitReport } from "../crossing/wait.ts";
-import type { HandleRule, VolumeStep } from "./conversion-types.ts";
+import type { HandleRule } from "./conversion-types.ts";
 
 /** The seams of a conversion. */
 export interface ConversionEnv extends RuntimeEnv {
@@ -52,10 +52,10 @@ export interface ConversionRunOptions {
   readonly onEvent?: (event: ConversionEvent) => void;
 }
 
-/** One volume's progress. Times are in milliseconds. */
+/** The progress of one volume, or of another unit by its name, such as `StatefulSet shop/web`. Times are in milliseconds. */
 export type ConversionEvent =
   | { readonly kind: "volumeStarted"; readonly volume: string }
-  | { readonly kind: "stepDone"; readonly volume: string; readonly step: VolumeStep; readonly ms: number }
-  | ({ readonly kind: "waiting"; readonly volume: string; readonly step: VolumeStep } & WaitReport)
+  | { readonly kind: "stepDone"; readonly volume: string; readonly step: string; readonly ms: number }
+  | ({ readonly kind: "waiting"; readonly volume: string; readonly step: string } & WaitReport)
   | { readonly kind: "volumeDone"; readonly volume: string; readonly requests: number; readonly ms: number }
   | { readonly kind: "volumeFailed"; readonly volume: string; readonly error: string };
