@@ -25,6 +25,14 @@ export interface VolumeSelection {
 
 /** How the plan is made. */
 export interface ConversionPlanOptions extends VolumeSelection {
+  /** No volume is meant, but the objects below. */
+  readonly noVolumes?: boolean;
+  /** In-tree StorageClasses are replaced. */
+  readonly classes?: boolean;
+  /** Claim templates of StatefulSets are changed: the sets are made again around their pods. */
+  readonly templates?: boolean;
+  /** New classes are made beside the old ones, with this at the end of the name. Default: in their place. */
+  readonly classSuffix?: string;
   /** Volumes of this driver, by the rule, in place of in-tree ones. */
   readonly rule?: HandleRule;
   /** Workloads that use the claims are scaled to no replicas for the time, and back. */

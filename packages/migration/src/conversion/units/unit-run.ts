@@ -45,6 +45,7 @@ export type UnitDecision<Step extends string> =
 export interface UnitPlaces {
   readonly kube: KubeClient;
   readonly host: Host;
+  /** Where objects are saved before they are removed. */
   readonly backupDir: string | undefined;
 }
 
@@ -229,7 +230,11 @@ export function stepsOver<Step extends string>(journal: UnitJournal<Step>): Unit
 
 /** True when the step was begun since the run goes in this direction. */
 export function hasBegun<Step extends string>(journal: UnitJournal<Step>, step: Step): boolean {
-  const { done, direction } = journal;
+  return journal.begun?.step === step || hasDone(journal, step);
+}
+
+/** True when the step has come to its end since the run goes in this direction. */
+export function hasDone<Step extends string>({ done, direction }: UnitJournal<Step>, step: Step): boolean {
   const turn = done.findLastIndex((each) => each.direction !== direction);
-  return journal.begun?.step === step || done.slice(turn + 1).some((each) => each.step === step);
+  return done.slice(turn + 1).some((each) => each.step === step);
 }
