@@ -16,17 +16,24 @@ import {
   writerSet,
 } from "@longshore/local";
 import {
+  type ConversionDirection,
   type ConversionEvent,
   type ConversionPlan,
   type ConversionPlanOptions,
   type ConversionResult,
+  carryReplacements,
   isUnfinishedConversion,
   newJournal,
+  openReplacements,
   planConversion,
   planUndo,
+  planUndoReplacements,
+  type ReplacementJournal,
   readClusterId,
   readJournals,
+  readReplacementJournals,
   runConversion,
+  startedReplacements,
   type UndoPlan,
   type VolumeJournal,
 } from "@longshore/migration";
@@ -274,6 +281,8 @@ export class ConversionWorld {
   /** Goes on with what is unfinished, and converts what else is there. */
   async convert(operator: Operator, options: CarryOptions = {}): Promise<ConversionResult> {
     const env = { ...this.#env, ...operator };
+    const resumed = await this.#resumeReplacements(operator, "convert", options);
+    if (resumed.failed.length > 0) return resumed;
     const journals = await this.journals(operator);
     const unfinished = [...journals.values()].filter(isUnfinishedConversion);
     const names = new Set(unfinished.flatMap((journal) => namesOf(journal)));
@@ -281,11 +290,18 @@ export class ConversionWorld {
     const begun = plan.volumes.map((planned) =>
       newJournal(planned, plan.clusterId, "convert", journals.get(planned.volume)),
     );
-    return this.#run(operator, [...unfinished, ...begun], options);
+    const result = await this.#run(operator, [...unfinished, ...begun], options);
+    if (result.failed.length > 0) return result;
+    const known = await this.replacements(operator);
+    const { replacements = [], clusterId } = plan;
+    const objects = startedReplacements(replacements, known, clusterId, "convert");
+    return merged([resumed, result, await carryReplacements(env, objects, runOptions(options), never())]);
   }
 
   /** Goes on with unfinished ways back, and carries back what has been converted, wholly or in part. */
   async undo(operator: Operator, options: CarryOptions = {}): Promise<ConversionResult & Partial<UndoPlan>> {
+    const resumed = await this.#resumeReplacements(operator, "undo", options);
+    if (resumed.failed.length > 0) return resumed;
     const journals = [...(await this.journals(operator)).values()];
     const unfinished = journals.filter(
       (journal) => journal.direction === "undo" && isUnfinishedConversion(journal),
@@ -299,7 +315,31 @@ export class ConversionWorld {
       return newJournal(planned, clusterId, "undo", earlier);
     });
     const result = await this.#run(operator, [...unfinished, ...begun], options);
-    return { ...result, refused: plan.refused };
+    if (result.failed.length > 0) return { ...result, refused: plan.refused };
+    const known = await this.replacements(operator);
+    const done = [...known.values()].filter(({ direction }) => direction === "convert");
+    const back = await planUndoReplacements(operator.kube, done, never());
+    const objects = startedReplacements(back.replacements, known, clusterId, "undo");
+    const env = { ...this.#env, ...operator };
+    const carried = await carryReplacements(env, objects, runOptions(options), never());
+    return { ...merged([resumed, result, carried]), refused: [...plan.refused, ...back.refused] };
+  }
+
+  /** Classes and StatefulSets that an earlier run has left half-done come first: one of them may be away. */
+  async #resumeReplacements(
+    operator: Operator,
+    direction: ConversionDirection,
+    options: CarryOptions,
+  ): Promise<ConversionResult> {
+    const known = await this.replacements(operator);
+    const open = await openReplacements(operator.kube, known, direction, never());
+    return carryReplacements({ ...this.#env, ...operator }, open, runOptions(options), never());
+  }
+
+  /** The journals of classes and StatefulSets. */
+  async replacements(operator: Operator): Promise<ReadonlyMap<string, ReplacementJournal>> {
+    const clusterId = await readClusterId(operator.kube, never());
+    return readReplacementJournals({ ...operator, dir: journalDir }, clusterId, never());
   }
 
   async journals(operator: Operator): Promise<ReadonlyMap<string, VolumeJournal>> {
@@ -310,10 +350,9 @@ export class ConversionWorld {
   #run(
     operator: Operator,
     journals: readonly VolumeJournal[],
-    { parallel = 1, onEvent }: CarryOptions,
+    options: CarryOptions,
   ): Promise<ConversionResult> {
-    const options = { journalDir, backupDir, parallel, ...(onEvent === undefined ? {} : { onEvent }) };
-    return runConversion({ ...this.#env, ...operator }, journals, options, never());
+    return runConversion({ ...this.#env, ...operator }, journals, runOptions(options), never());
   }
 
   /** Sums over every file of every disk and share, by their paths. */
@@ -431,6 +470,19 @@ export class ConversionWorld {
         wrong.push(`StatefulSet ${metadata.name} has ${spec?.replicas} replicas`);
     return wrong;
   }
+}
+
+function runOptions({ parallel = 1, onEvent }: CarryOptions) {
+  return { journalDir, backupDir, parallel, ...(onEvent === undefined ? {} : { onEvent }) };
+}
+
+function merged(results: readonly ConversionResult[]): ConversionResult {
+  return {
+    converted: results.flatMap(({ converted }) => converted),
+    failed: results.flatMap(({ failed }) => failed),
+    left: results.flatMap(({ left }) => left),
+    elapsedMs: results.reduce((sum, { elapsedMs }) => sum + elapsedMs, 0),
+  };
 }
 
 function namesOf({ planned }: VolumeJournal): string[] {

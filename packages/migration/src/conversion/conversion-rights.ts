@@ -14,9 +14,16 @@ const everywhere = [
   { apiGroups: core, resources: ["pods", "nodes"], verbs: read },
   {
     apiGroups: ["storage.k8s.io"],
-    resources: ["volumeattachments", "csinodes", "csidrivers", "storageclasses"],
+    resources: ["volumeattachments", "csinodes", "csidrivers"],
     verbs: read,
   },
+  // Classes and StatefulSets are only written where they are to be replaced.
+  {
+    apiGroups: ["storage.k8s.io"],
+    resources: ["storageclasses"],
+    verbs: [...read, "create", "patch", "delete"],
+  },
+  { apiGroups: ["apps"], resources: ["statefulsets"], verbs: ["create", "delete"] },
   { apiGroups: ["snapshot.storage.k8s.io"], resources: ["volumesnapshots"], verbs: ["list"] },
   // Workloads are only patched where they are to be scaled.
   {

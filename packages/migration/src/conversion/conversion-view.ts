@@ -14,6 +14,7 @@ import {
   type Resource,
   resources,
   type StatefulSet,
+  type StorageClass,
   type Stored,
   type VolumeAttachment,
 } from "@longshore/kube";
@@ -45,6 +46,7 @@ export interface ConversionView {
   readonly csiNodes: readonly Stored<CSINode>[];
   readonly csiDrivers: readonly Stored<CSIDriver>[];
   readonly snapshots: readonly Stored<VolumeSnapshot>[];
+  readonly classes: readonly Stored<StorageClass>[];
 }
 
 /** Objects of one page. */
@@ -66,6 +68,7 @@ export async function readConversionView(kube: KubeClient, signal: AbortSignal):
     csiNodes: await all(resources.csiNodes),
     csiDrivers: await all(resources.csiDrivers),
     snapshots: await all(volumeSnapshots),
+    classes: await all(resources.storageClasses),
   };
 }
 

@@ -28,6 +28,7 @@ export type {
   VolumeJournal,
   VolumeStep,
 } from "./conversion-types.ts";
+export { convertedFromAnnotation } from "./converted-from.ts";
 export {
   convertedClass,
   convertedTemplates,
@@ -39,6 +40,17 @@ export {
   parseHandleRules,
 } from "./objects/index.ts";
 export { type OfflineConversion, type OfflineFile, offlineConversion } from "./offline/index.ts";
-export { convertedFromAnnotation, planConversion } from "./plan-conversion.ts";
+export { planConversion } from "./plan-conversion.ts";
 export { planUndo, type UndoPlan } from "./plan-undo.ts";
+export {
+  carryReplacements,
+  openReplacements,
+  type PlannedReplacement,
+  planUndoReplacements,
+  type ReplacementJournal,
+  type ReplacementStatusRow,
+  readReplacementJournals,
+  replacementStatusOf,
+  startedReplacements,
+} from "./replacements/index.ts";
 export { ConversionBlockedError, refusalWords } from "./volume-run.ts";

@@ -44,6 +44,7 @@ function planned(view: Partial<ConversionView>, options: ConversionPlanOptions =
     replicaSets: [],
     csiNodes: [],
     snapshots: [],
+    classes: [],
     csiDrivers,
     ...view,
   };
