@@ -3,6 +3,7 @@ import type { KubeClient } from "@longshore/kube";
 import type { Host, RuntimeEnv } from "@longshore/runtime";
 import type { WaitReport } from "../crossing/wait.ts";
 import type { HandleRule, VolumeStep } from "./conversion-types.ts";
+import type { InlineStep } from "./inline/inline-types.ts";
 
 /** The seams of a conversion. */
 export interface ConversionEnv extends RuntimeEnv {
@@ -52,10 +53,13 @@ export interface ConversionRunOptions {
   readonly onEvent?: (event: ConversionEvent) => void;
 }
 
-/** One volume's progress. Times are in milliseconds. */
+/** A step of a volume, or of a workload with volumes of its own. */
+export type ConversionStep = VolumeStep | InlineStep;
+
+/** Progress of one volume, or of one workload with volumes of its own (`volume` is its name). Times are in milliseconds. */
 export type ConversionEvent =
   | { readonly kind: "volumeStarted"; readonly volume: string }
-  | { readonly kind: "stepDone"; readonly volume: string; readonly step: VolumeStep; readonly ms: number }
-  | ({ readonly kind: "waiting"; readonly volume: string; readonly step: VolumeStep } & WaitReport)
+  | { readonly kind: "stepDone"; readonly volume: string; readonly step: ConversionStep; readonly ms: number }
+  | ({ readonly kind: "waiting"; readonly volume: string; readonly step: ConversionStep } & WaitReport)
   | { readonly kind: "volumeDone"; readonly volume: string; readonly requests: number; readonly ms: number }
   | { readonly kind: "volumeFailed"; readonly volume: string; readonly error: string };

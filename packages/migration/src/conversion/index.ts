@@ -10,6 +10,7 @@ export type {
   ConversionEvent,
   ConversionPlanOptions,
   ConversionRunOptions,
+  ConversionStep,
   VolumeSelection,
 } from "./conversion-options.ts";
 export { conversionRoles } from "./conversion-rights.ts";
@@ -28,6 +29,23 @@ export type {
   VolumeJournal,
   VolumeStep,
 } from "./conversion-types.ts";
+export {
+  type InlineJournal,
+  type InlinePlan,
+  type InlinePlanOptions,
+  isUnfinishedInline,
+  newInlineJournal,
+  openTemplates,
+  type PlannedTemplate,
+  planInlineConversion,
+  planInlineUndo,
+  readInlineJournals,
+  runInlineConversion,
+  templateKey,
+  templateName,
+  templateOnly,
+  wantedKey,
+} from "./inline/index.ts";
 export {
   convertedClass,
   convertedTemplates,
