@@ -41,9 +41,9 @@ export {
   planInlineUndo,
   readInlineJournals,
   runInlineConversion,
+  templateForms,
   templateKey,
   templateName,
-  templateOnly,
   wantedKey,
 } from "./inline/index.ts";
 export {
@@ -59,4 +59,5 @@ export {
 export { type OfflineConversion, type OfflineFile, offlineConversion } from "./offline/index.ts";
 export { convertedFromAnnotation, planConversion } from "./plan-conversion.ts";
 export { planUndo, type UndoPlan } from "./plan-undo.ts";
+export { type UnfinishedChoice, unfinishedChoice } from "./unfinished-choice.ts";
 export { ConversionBlockedError, refusalWords } from "./volume-run.ts";

@@ -5,7 +5,7 @@ export {
   readInlineJournals,
   templateKey,
 } from "./inline-journal.ts";
-export { type InlinePlanOptions, templateOnly, wantedKey } from "./inline-plan.ts";
+export { type InlinePlanOptions, templateForms, wantedKey } from "./inline-plan.ts";
 export { runInlineConversion } from "./inline-run.ts";
 export { type InlineJournal, type InlinePlan, type PlannedTemplate, templateName } from "./inline-types.ts";
 export { openTemplates, planInlineConversion, planInlineUndo } from "./plan-inline.ts";

@@ -1,7 +1,7 @@
 /** Which inline volumes of pod templates become claims, and why others stay as they are. Pure. */
-import { isPodTerminal, type Pod, parseLabelSelector, type Stored } from "@longshore/kube";
+import { isPodTerminal, type KubeObject, type Pod, parseLabelSelector, type Stored } from "@longshore/kube";
 import { isInlineMigratable } from "@longshore/translation";
-import type { ClaimSizes } from "../../convert/claims-for-inline-volumes.ts";
+import { type ClaimSizes, noClaimSizes } from "../../convert/claims-for-inline-volumes.ts";
 import type { KubeObject as ParsedObject } from "../../convert/kube-object.ts";
 import { inlineMigratableVolumes, podHolderOf } from "../../convert/pod-volumes.ts";
 import { diskKeyOf } from "../../crossing/disk-key.ts";
@@ -148,11 +148,16 @@ function planTemplate(
   if (kind !== undefined) return { refusals: [kind] };
   const shared = volumes.flatMap((volume) => sharedDisk(volume, namespace, text, disks));
   if (shared.length > 0) return { refusals: shared };
-  const converted = inlineVolumes(object, options.sizes ?? { byVolume: new Map() });
+  const unsized = volumes.flatMap((volume) => sizeRefusals(volume, text, options));
+  if (unsized.length > 0) return { refusals: unsized };
+  // What many pods may share is decided by the access modes below.
+  const single = { ...object, spec: { ...(object as TemplateWorkload).spec, replicas: 1 } };
+  const converted = inlineVolumes(single, options.sizes ?? noClaimSizes);
   if ("failure" in converted) {
-    const remedy = "correct the field named, or give the size of the disk";
     const reason = `its volumes cannot become claims: ${converted.failure}`;
-    return { refusals: [{ code: "translation", object: text, reason, remedy }] };
+    return {
+      refusals: [{ code: "translation", object: text, reason, remedy: "correct the field named" }],
+    };
   }
   const after = (converted.object as TemplateWorkload).spec?.template?.spec?.volumes ?? [];
   const planned = volumes.map((before, at): PlannedInlineVolume => {
@@ -172,6 +177,7 @@ function planTemplate(
       driverRefusals(driver, view, text),
     ),
     ...planned.flatMap((each) => namesTaken(each, view)),
+    ...sharingRefusals(object, text, planned),
     ...stateRefusals(object, text, users, options),
   ];
   if (refusals.length > 0) return { refusals };
@@ -193,8 +199,20 @@ function planTemplate(
   };
 }
 
-/** The object with no more than these volumes: what a plan shows and what is to be committed. */
-export function templateOnly(
+/** The part of the template that changes, before and after. */
+export function templateForms({ workload, volumes }: PlannedTemplate): readonly [KubeObject, KubeObject] {
+  const { kind, name, namespace } = workload;
+  const form = (own: readonly TemplateVolume[]): TemplateWorkload => ({
+    apiVersion: "apps/v1",
+    kind,
+    metadata: { name, namespace },
+    spec: { template: { spec: { volumes: own } } },
+  });
+  return [form(volumes.map(({ before }) => before)), form(volumes.map(({ after }) => after))];
+}
+
+/** The object with no more than these volumes: what its owner is to commit. */
+function templateOnly(
   { apiVersion, kind, metadata }: Stored,
   volumes: readonly TemplateVolume[],
 ): TemplateWorkload {
@@ -233,6 +251,40 @@ function sharedDisk(
         : "have one template use the disk, and make a new plan",
     },
   ];
+}
+
+function sizeRefusals(
+  { name = "" }: TemplateVolume,
+  object: string,
+  { sizes = noClaimSizes }: InlinePlanOptions,
+): readonly Refusal[] {
+  if (sizes.byVolume.has(name) || sizes.others !== undefined) return [];
+  const reason = "a claim states a size, and a template does not say how large its disk is";
+  const field = `spec.template.spec.volumes (${name})`;
+  return [{ code: "translation", object, field, reason, remedy: "give the size of the disk: `sizes`" }];
+}
+
+/** Several pods have one claim only where its volume may be had by many nodes. */
+function sharingRefusals(
+  object: Stored,
+  text: string,
+  planned: readonly PlannedInlineVolume[],
+): readonly Refusal[] {
+  const sharedBy = podHolderOf(object as unknown as ParsedObject)?.sharedBy;
+  if (sharedBy === undefined) return [];
+  return planned.flatMap(({ name, claim }): readonly Refusal[] => {
+    const modes = claim.spec?.accessModes ?? [];
+    if (modes.some((mode) => mode === "ReadOnlyMany" || mode === "ReadWriteMany")) return [];
+    return [
+      {
+        code: "owner-needs-action",
+        object: text,
+        field: "spec.replicas",
+        reason: `${sharedBy} would share one claim of access mode ${modes.join(", ")} (${name})`,
+        remedy: "scale it to 1, or give each pod a claim of its own with a StatefulSet",
+      },
+    ];
+  });
 }
 
 /** Pods that have one of the disks, by their own volumes or by the claim that is to be. */
