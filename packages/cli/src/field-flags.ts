@@ -5,7 +5,12 @@
  */
 import type { DashboardOptions } from "@longshore/dashboard";
 import type { ProcessQualificationOptions, upCluster } from "@longshore/local";
-import type { ConversionPlanOptions, CrossingOptions, KubeadmPlatformEnv } from "@longshore/migration";
+import type {
+  ConversionPlanOptions,
+  CrossingOptions,
+  InlinePlanOptions,
+  KubeadmPlatformEnv,
+} from "@longshore/migration";
 import type { LogFields, Logger } from "@longshore/runtime";
 
 /** The flag of each field that the texts of one library may name. */
@@ -37,6 +42,7 @@ export const clusterFields: FieldFlags = {
     wait: "--wait",
     ownersPaused: "--owners-paused",
   } satisfies FlagsOf<ConversionPlanOptions>),
+  ...({ sizes: "--claim-size" } satisfies FlagsOf<InlinePlanOptions>),
   platform: "--platform",
   ...({ plugin: "--plugin" } satisfies FlagsOf<ProcessQualificationOptions>),
   ...({ port: "--port" } satisfies FlagsOf<DashboardOptions>),

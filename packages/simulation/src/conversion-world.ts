@@ -1,6 +1,6 @@
 /** A cluster on the virtual clock whose PersistentVolumes are converted, with the contract checked after every call of anybody. */
 import { createHash } from "node:crypto";
-import { type KubeClient, resources } from "@longshore/kube";
+import { type KubeClient, resources, type StatefulSet } from "@longshore/kube";
 import {
   acknowledgedRecords,
   classNameOf,
@@ -22,18 +22,27 @@ import {
   type ConversionPlanOptions,
   type ConversionResult,
   carryReplacements,
+  type InlineJournal,
   isUnfinishedConversion,
+  isUnfinishedInline,
+  newInlineJournal,
   newJournal,
   openReplacements,
+  openTemplates,
   planConversion,
+  planInlineConversion,
+  planInlineUndo,
   planUndo,
   planUndoReplacements,
   type ReplacementJournal,
   readClusterId,
+  readInlineJournals,
   readJournals,
   readReplacementJournals,
   runConversion,
+  runInlineConversion,
   startedReplacements,
+  templateKey,
   type UndoPlan,
   type VolumeJournal,
 } from "@longshore/migration";
@@ -69,6 +78,8 @@ export interface ConversionWorldOptions {
   readonly nodes?: number;
   /** Writers of each plugin, which one StatefulSet has; of a shared file system one. Default 1. */
   readonly replicas?: number;
+  /** The writer's template describes its disk itself: of EBS alone, and one writer. */
+  readonly inline?: boolean;
   readonly seed?: number;
   /** Stands before every call of the cluster's components. */
   readonly gate?: CallGate;
@@ -106,6 +117,7 @@ export class ConversionWorld {
   readonly #env: RuntimeEnv;
   readonly #plugins: readonly PluginName[];
   readonly #replicas: number;
+  readonly #isInline: boolean;
   readonly #watch: ContractWatch;
   readonly #lives: ReadonlyMap<string, Life>;
   readonly #machines = new Map<string, SimulatedHost>();
@@ -121,6 +133,7 @@ export class ConversionWorld {
     driverCalls: readonly DriverCall[],
     plugins: readonly PluginName[],
     replicas: number,
+    isInline: boolean,
   ) {
     this.#env = env;
     this.clock = clock;
@@ -130,6 +143,7 @@ export class ConversionWorld {
     this.driverCalls = driverCalls;
     this.#plugins = plugins;
     this.#replicas = replicas;
+    this.#isInline = isInline;
   }
 
   /** Plays a script from the moment in which a writer of each plugin has written, and ends the world. */
@@ -151,10 +165,9 @@ export class ConversionWorld {
     );
   }
 
-  static async #create(
-    clock: VirtualClock,
-    { plugins, replicas = 1, nodes = replicas, seed = 1, gate, onDisk, onViolation }: ConversionWorldOptions,
-  ): Promise<ConversionWorld> {
+  static async #create(clock: VirtualClock, options: ConversionWorldOptions): Promise<ConversionWorld> {
+    const { plugins, replicas = 1, nodes = replicas, inline: isInline = false } = options;
+    const { seed = 1, gate, onDisk, onViolation } = options;
     const random: Random = new SeededRandom(seed);
     const env: RuntimeEnv = { clock, random, logger: silentLogger, meter: noMeter };
     const config = clusterConfig(nodes, "unprivileged", { plugins });
@@ -192,7 +205,7 @@ export class ConversionWorld {
         });
       },
     });
-    world = new ConversionWorld(env, clock, cluster, watch, lives, driverCalls, plugins, replicas);
+    world = new ConversionWorld(env, clock, cluster, watch, lives, driverCalls, plugins, replicas, isInline);
     await world.#begin();
     return world;
   }
@@ -218,12 +231,31 @@ export class ConversionWorld {
         const claim = { metadata: { namespace, name: claimName }, spec };
         await kube.create(resources.persistentVolumeClaims, claim, { signal: never() });
       }
-      await kube.create(resources.statefulSets, set, { signal: never() });
+      await kube.create(resources.statefulSets, this.#isInline ? await this.#inlineSet(set) : set, {
+        signal: never(),
+      });
     }
     await this.writersRun();
     for (const { backing, backingPath } of this.cluster.disks.loops())
       this.#backings.set(backingPath, backing);
     this.#conversionWatch = new ConversionWatch(this.#view(), (rule, what) => this.#watch.report(rule, what));
+  }
+
+  /** The set with a disk of its template's own in place of the claims. */
+  async #inlineSet({ spec, ...set }: StatefulSet): Promise<StatefulSet> {
+    const cloud = this.cluster.cloud.forCaller({
+      provider: "aws-ebs",
+      path: "csi",
+      component: "administrator",
+    });
+    const { signal } = new AbortController();
+    const [zone = ""] = await cloud.listZones(signal);
+    const request = { name: "inline", zone, sizeBytes: 32n * 1024n * 1024n, type: "gp2", tags: {} };
+    const { id } = await cloud.createDisk(request, signal);
+    const volumes = [{ name: "data", awsElasticBlockStore: { volumeID: id, fsType: "ext4" } }];
+    const { volumeClaimTemplates: _, template, ...rest } = spec ?? {};
+    const inner = { ...template, spec: { ...template?.spec, volumes } };
+    return { ...set, spec: { ...rest, template: inner } } as StatefulSet;
   }
 
   #view() {
@@ -295,7 +327,24 @@ export class ConversionWorld {
     const known = await this.replacements(operator);
     const { replacements = [], clusterId } = plan;
     const objects = startedReplacements(replacements, known, clusterId, "convert");
-    return merged([resumed, result, await carryReplacements(env, objects, runOptions(options), never())]);
+    const replaced = await carryReplacements(env, objects, runOptions(options), never());
+    const templates = await this.templates(operator);
+    const inline = await planInlineConversion(
+      operator.kube,
+      { scaleDown: options.scaleDown === true, sizes: { others: "32Mi", byVolume: new Map() } },
+      never(),
+      openTemplates(templates.values()),
+    );
+    const open = [...templates.values()].filter(isUnfinishedInline);
+    const fresh = inline.templates.map((planned) =>
+      newInlineJournal(planned, clusterId, "convert", templates.get(templateKey(planned))),
+    );
+    return merged([
+      resumed,
+      result,
+      replaced,
+      await this.#runTemplates(operator, [...open, ...fresh], options),
+    ]);
   }
 
   /** Goes on with unfinished ways back, and carries back what has been converted, wholly or in part. */
@@ -321,8 +370,21 @@ export class ConversionWorld {
     const back = await planUndoReplacements(operator.kube, done, never());
     const objects = startedReplacements(back.replacements, known, clusterId, "undo");
     const env = { ...this.#env, ...operator };
-    const carried = await carryReplacements(env, objects, runOptions(options), never());
-    return { ...merged([resumed, result, carried]), refused: [...plan.refused, ...back.refused] };
+    const replaced = await carryReplacements(env, objects, runOptions(options), never());
+    const templates = [...(await this.templates(operator)).values()];
+    const open = templates.filter((each) => each.direction === "undo" && isUnfinishedInline(each));
+    const carried = templates.filter(({ direction }) => direction === "convert");
+    const scaleDown = { scaleDown: options.scaleDown === true };
+    const inline = await planInlineUndo(operator.kube, carried, scaleDown, never());
+    const fresh = inline.templates.map((planned) => {
+      const earlier = carried.find((each) => templateKey(each.planned) === templateKey(planned));
+      return newInlineJournal(planned, clusterId, "undo", earlier);
+    });
+    const inlined = await this.#runTemplates(operator, [...open, ...fresh], options);
+    return {
+      ...merged([resumed, result, replaced, inlined]),
+      refused: [...plan.refused, ...back.refused, ...inline.refused],
+    };
   }
 
   /** Classes and StatefulSets that an earlier run has left half-done come first: one of them may be away. */
@@ -342,17 +404,31 @@ export class ConversionWorld {
     return readReplacementJournals({ ...operator, dir: journalDir }, clusterId, never());
   }
 
+  /** The journals of workloads, by their keys. */
+  async templates(operator: Operator): Promise<ReadonlyMap<string, InlineJournal>> {
+    const clusterId = await readClusterId(operator.kube, never());
+    return readInlineJournals({ ...operator, dir: journalDir }, clusterId, never());
+  }
+
   async journals(operator: Operator): Promise<ReadonlyMap<string, VolumeJournal>> {
     const clusterId = await readClusterId(operator.kube, never());
     return readJournals({ ...operator, dir: journalDir }, clusterId, never());
   }
 
-  #run(
+  async #run(
     operator: Operator,
     journals: readonly VolumeJournal[],
     options: CarryOptions,
   ): Promise<ConversionResult> {
     return runConversion({ ...this.#env, ...operator }, journals, runOptions(options), never());
+  }
+
+  async #runTemplates(
+    operator: Operator,
+    templates: readonly InlineJournal[],
+    options: CarryOptions,
+  ): Promise<ConversionResult> {
+    return runInlineConversion({ ...this.#env, ...operator }, templates, runOptions(options), never());
   }
 
   /** Sums over every file of every disk and share, by their paths. */
@@ -451,7 +527,8 @@ export class ConversionWorld {
     const wrong: string[] = [];
     const volumes = this.cluster.objects(resources.persistentVolumes);
     const claims = this.cluster.objects(resources.persistentVolumeClaims);
-    const count = this.#plugins.length * this.#replicas;
+    const isGone = this.#isInline && form === "in-tree";
+    const count = isGone ? 0 : this.#plugins.length * this.#replicas;
     if (volumes.length !== count) wrong.push(`${volumes.length} volumes are there`);
     if (claims.length !== count) wrong.push(`${claims.length} claims are there`);
     for (const { metadata, spec, status } of volumes) {
@@ -459,11 +536,15 @@ export class ConversionWorld {
       if ((spec?.csi !== undefined) !== (form === "csi")) wrong.push(`${name} is not ${form}`);
       if (form === "in-tree" && !names.has(name)) wrong.push(`${name} has another name than before`);
       if (status?.phase !== "Bound") wrong.push(`${name} is ${status?.phase}`);
-      if (spec?.persistentVolumeReclaimPolicy !== "Delete")
+      if (spec?.persistentVolumeReclaimPolicy !== (this.#isInline ? "Retain" : "Delete"))
         wrong.push(`${name} keeps policy ${spec?.persistentVolumeReclaimPolicy}`);
       const claim = claims.find(({ metadata: { uid } }) => uid === spec?.claimRef?.uid);
       if (claim?.spec?.volumeName !== name || claim.status?.phase !== "Bound")
         wrong.push(`${name} and its claim are not bound`);
+    }
+    for (const { spec } of this.#isInline ? this.cluster.objects(resources.statefulSets) : []) {
+      const hasDisk = spec?.template.spec?.volumes?.some((volume) => volume.awsElasticBlockStore != null);
+      if (hasDisk !== (form === "in-tree")) wrong.push(`the template is not of the form ${form}`);
     }
     for (const { metadata, spec } of this.cluster.objects(resources.statefulSets))
       if (spec?.replicas !== this.#replicas)

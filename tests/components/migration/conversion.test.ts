@@ -1,8 +1,9 @@
 /** Conversions against the persistent-volume controller, under the virtual clock. */
-import { interceptWrites, type KubeClient, type KubeObject, type Resource, resources } from "@longshore/kube";
-import { conversionRoles, underCrossingLease } from "@longshore/migration";
+import { interceptWrites, type KubeClient, resources } from "@longshore/kube";
+import { underCrossingLease } from "@longshore/migration";
 import { afterEach, describe, expect, test } from "vitest";
 import { type ConversionWorld, conversionWorld } from "./conversion-world.ts";
+import { missingRights, recordingClient } from "./rights-asked.ts";
 
 const worlds: ConversionWorld[] = [];
 afterEach(async () => {
@@ -103,18 +104,7 @@ test("asks for no more than its printed rights allow", async () => {
   const made = await world();
   const { plane, pair, plan, undo } = made;
   await pair("data");
-  const asked = new Set<string>();
-  const recording = new Proxy(plane.kube, {
-    get(kube, name) {
-      const method = Reflect.get(kube, name) as (...args: readonly unknown[]) => unknown;
-      if (typeof method !== "function") return method;
-      return (resource: Resource<KubeObject>, ...args: readonly unknown[]) => {
-        const verb = name === "updateStatus" ? "update" : String(name);
-        if (verb !== "servedVersion") asked.add(`${verb} ${resource.group}/${resource.plural}`);
-        return method.call(kube, resource, ...args);
-      };
-    },
-  });
+  const { kube: recording, asked } = recordingClient(plane.kube);
   await plan({}, recording);
   const work = (kube: KubeClient) => made.run({}, kube);
   await plane.clock.run(
@@ -122,22 +112,6 @@ test("asks for no more than its printed rights allow", async () => {
   );
   expect((await work(recording)).failed).toEqual([]);
   expect((await undo({}, recording)).failed).toEqual([]);
-  const allowed = new Set(
-    conversionRoles().flatMap((role) =>
-      (role as unknown as { rules: readonly Rule[] }).rules.flatMap(
-        ({ apiGroups, resources: plurals, verbs }) =>
-          apiGroups.flatMap((group) =>
-            plurals.flatMap((plural) => verbs.map((verb) => `${verb} ${group}/${plural}`)),
-          ),
-      ),
-    ),
-  );
-  expect([...asked].filter((each) => !allowed.has(each))).toEqual([]);
+  expect(missingRights(asked)).toEqual([]);
   expect(asked).toContain("delete /persistentvolumeclaims");
 });
-
-interface Rule {
-  readonly apiGroups: readonly string[];
-  readonly resources: readonly string[];
-  readonly verbs: readonly string[];
-}

@@ -30,3 +30,22 @@ test.each<CrashStory>([
     expect(points).toBeGreaterThan(60);
   },
 );
+
+test.each<CrashStory>([
+  { killed: "convert", next: "convert", inline: true },
+  { killed: "convert", next: "undo", inline: true },
+  { killed: "undo", next: "undo", inline: true },
+])(
+  "$killed of the inline volume of a template is killed at every call, and then $next",
+  {
+    timeout: 1_800_000,
+  },
+  async (story) => {
+    const { points, failures } = await crashConversion(story);
+    console.log(
+      `${story.killed} of an inline volume, then ${story.next}: ${points - failures.length}/${points} crash points`,
+    );
+    expect(failures).toEqual([]);
+    expect(points).toBeGreaterThan(60);
+  },
+);

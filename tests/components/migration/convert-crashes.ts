@@ -11,6 +11,8 @@ export interface CrashStory {
   readonly next: "convert" | "undo";
   /** Volumes of one StatefulSet; default 1. */
   readonly replicas?: number;
+  /** The disk is an inline volume of the set's template. */
+  readonly inline?: boolean;
 }
 
 /** How all points went. */
@@ -49,10 +51,10 @@ export async function crashConversion(
 
 /** A world whose writer runs, on an in-tree volume or, to be undone, on a converted one. */
 async function inWorld(
-  { killed, replicas = 1 }: CrashStory,
+  { killed, replicas = 1, inline = false }: CrashStory,
   script: (world: ConversionWorld, names: ReadonlySet<string>) => Promise<void>,
 ): Promise<void> {
-  await ConversionWorld.play({ plugins: ["aws-ebs"], replicas }, async (world) => {
+  await ConversionWorld.play({ plugins: ["aws-ebs"], replicas, inline }, async (world) => {
     const names = new Set(
       world.cluster.objects(resources.persistentVolumes).map(({ metadata }) => metadata.name),
     );
@@ -80,10 +82,9 @@ async function crashed(story: CrashStory, life: Life, at: number): Promise<reado
     await Promise.race([world.writersRun(), world.clock.sleep(limitMs, new AbortController().signal)]);
     problems.push(...world.leftovers(story.next === "convert" ? "csi" : "in-tree", names));
     problems.push(...(await world.lostWrites()), ...world.violations);
-    const open = [...(await world.journals(other)).values()].filter(
-      ({ finishedAt }) => finishedAt === undefined,
-    );
-    if (open.length > 0) problems.push(`the journal of ${open[0]?.planned.volume} is not finished`);
+    const journals = [...(await world.journals(other)).values(), ...(await world.templates(other)).values()];
+    const open = journals.filter(({ finishedAt }) => finishedAt === undefined);
+    if (open.length > 0) problems.push("a journal is not finished");
   });
   return problems;
 }

@@ -1,6 +1,5 @@
 /** `longshore translate`: wires files and standard streams to the manifest conversion. */
 
-import { parseQuantity } from "@longshore/kube";
 import {
   type ClaimSizes,
   type ConversionNote,
@@ -14,6 +13,7 @@ import { errorChain } from "@longshore/runtime/basics";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { type FlagsOf, inFlags } from "../field-flags.ts";
 import { manifestInputs } from "../manifest-inputs.ts";
+import { claimSizes } from "./claim-size-flag.ts";
 
 /** What the command reads and writes; the process's own streams unless a test says otherwise. */
 export interface TranslateStreams {
@@ -82,22 +82,6 @@ function oneOf(...choices: readonly string[]): (value: string) => string {
     if (choices.includes(value)) return value;
     throw new InvalidArgumentError(`Use one of: ${choices.join(", ")}.`);
   };
-}
-
-function claimSizes(value: string, before: ClaimSizes | undefined): ClaimSizes {
-  const at = value.lastIndexOf("=");
-  const size = value.slice(at + 1);
-  let isSize: boolean;
-  try {
-    isSize = parseQuantity(size).sign() > 0;
-  } catch {
-    isSize = false;
-  }
-  if (!isSize) throw new InvalidArgumentError("Give a size such as 10Gi, or VOLUME=10Gi.");
-  const byVolume = new Map(before?.byVolume);
-  if (at < 0) return { others: size, byVolume };
-  byVolume.set(value.slice(0, at), size);
-  return { others: before?.others, byVolume };
 }
 
 async function translate(flags: TranslateFlags, streams: TranslateStreams): Promise<number> {

@@ -31,6 +31,10 @@ const everywhere = [
     resources: ["statefulsets", "deployments", "replicasets"],
     verbs: ["get", "list", "patch"],
   },
+  // Others whose pods may have a disk.
+  { apiGroups: ["apps"], resources: ["daemonsets"], verbs: ["list"] },
+  { apiGroups: ["batch"], resources: ["jobs", "cronjobs"], verbs: ["list"] },
+  { apiGroups: core, resources: ["replicationcontrollers"], verbs: ["list"] },
   // What names the cluster.
   { apiGroups: core, resources: ["namespaces"], verbs: ["get"], resourceNames: ["kube-system"] },
 ];

@@ -72,8 +72,8 @@ export async function readConversionView(kube: KubeClient, signal: AbortSignal):
   };
 }
 
-/** Empty where the kind is not served. */
-async function listAll<T extends KubeObject>(
+/** All objects of the kind, without managed fields; empty where it is not served. @throws what the client throws */
+export async function listAll<T extends KubeObject>(
   kube: KubeClient,
   resource: Resource<T>,
   signal: AbortSignal,

@@ -10,6 +10,7 @@ export type {
   ConversionEvent,
   ConversionPlanOptions,
   ConversionRunOptions,
+  ConversionStep,
   VolumeSelection,
 } from "./conversion-options.ts";
 export { conversionRoles } from "./conversion-rights.ts";
@@ -29,6 +30,23 @@ export type {
   VolumeStep,
 } from "./conversion-types.ts";
 export { convertedFromAnnotation } from "./converted-from.ts";
+export {
+  type InlineJournal,
+  type InlinePlan,
+  type InlinePlanOptions,
+  isUnfinishedInline,
+  newInlineJournal,
+  openTemplates,
+  type PlannedTemplate,
+  planInlineConversion,
+  planInlineUndo,
+  readInlineJournals,
+  runInlineConversion,
+  templateForms,
+  templateKey,
+  templateName,
+  wantedKey,
+} from "./inline/index.ts";
 export {
   convertedClass,
   convertedTemplates,
@@ -53,4 +71,5 @@ export {
   replacementStatusOf,
   startedReplacements,
 } from "./replacements/index.ts";
+export { type UnfinishedChoice, unfinishedChoice } from "./unfinished-choice.ts";
 export { ConversionBlockedError, refusalWords } from "./volume-run.ts";

@@ -34,7 +34,8 @@ export async function probeReplacement(
   return refusal === undefined ? [] : [refusal];
 }
 
-async function probe<T extends KubeObject>(
+/** One object; undefined: the API server would take it. @throws KubeTransportError, and what else is no answer to the object */
+export async function probe<T extends KubeObject>(
   kube: KubeClient,
   resource: Resource<T>,
   object: T,
@@ -53,23 +54,28 @@ async function probe<T extends KubeObject>(
     );
     return undefined;
   } catch (error) {
-    if (!(error instanceof KubeApiError) || isUnavailable(error)) throw error;
-    const isQuota = error.message.includes("exceeded quota");
-    const reason = `the API server would refuse the new one: ${error.message}`;
-    return isQuota
-      ? {
-          code: "quota",
-          object: `${resource.kind} ${shown}`,
-          reason,
-          remedy: "raise the quota by one claim of this size for the time of the conversion",
-        }
-      : {
-          code: "admission",
-          object: `${resource.kind} ${shown}`,
-          reason,
-          remedy: "see which webhook, policy or right refuses it, and let it pass",
-        };
+    if (!(error instanceof KubeApiError)) throw error;
+    return refusalOf(error, `${resource.kind} ${shown}`);
   }
+}
+
+/** What the API server's answer says of the object. @throws the error where it is no answer to the object */
+export function refusalOf(error: KubeApiError, object: string): Refusal {
+  if (isUnavailable(error)) throw error;
+  const reason = `the API server would refuse the new one: ${error.message}`;
+  return error.message.includes("exceeded quota")
+    ? {
+        code: "quota",
+        object,
+        reason,
+        remedy: "raise the quota by one claim of this size for the time of the conversion",
+      }
+    : {
+        code: "admission",
+        object,
+        reason,
+        remedy: "see which webhook, policy or right refuses it, and let it pass",
+      };
 }
 
 /** The server could not serve now; a webhook that does not answer is a refusal of the object. */

@@ -155,7 +155,11 @@ export function ownerRefusals(
 }
 
 /** The driver must run before volumes of it are used. */
-export function driverRefusals(driver: string, view: ConversionView, object: string): readonly Refusal[] {
+export function driverRefusals(
+  driver: string,
+  view: Pick<ConversionView, "csiDrivers" | "csiNodes">,
+  object: string,
+): readonly Refusal[] {
   const isThere =
     view.csiDrivers.some(({ metadata }) => metadata.name === driver) ||
     view.csiNodes.some(({ spec }) => spec.drivers?.some(({ name }) => name === driver));

@@ -1,5 +1,6 @@
 /** The flags of the verbs of `longshore convert`, and what their values mean. */
 import {
+  type ClaimSizes,
   type ConversionPlanOptions,
   type ConversionRunOptions,
   crossingSubject,
@@ -10,6 +11,7 @@ import { type Command, Option } from "commander";
 import { absolute } from "../../environment.ts";
 import { exitCodes, UsageError } from "../../exit.ts";
 import { duration, repeated, wholeNumber, withForms } from "../../flags.ts";
+import { claimSizes } from "../claim-size-flag.ts";
 import { pluginsOption } from "../plugin-flag.ts";
 
 /** Which cluster. */
@@ -27,6 +29,8 @@ export interface ConvertFlags extends TargetFlags {
   readonly namespace?: readonly string[];
   readonly plugin?: readonly string[];
   readonly selector?: string;
+  readonly workload?: readonly string[];
+  readonly claimSize?: ClaimSizes;
   readonly all?: true;
   readonly rules?: string;
   readonly fromDriver?: string;
@@ -63,11 +67,25 @@ export function withVolumes(command: Command): Command {
     .addOption(pluginsOption("volumes of this in-tree plugin"))
     .option("--selector <labels>", "volumes whose claim has these labels, e.g. app=web")
     .option(
+      "--workload <kind/namespace/name>",
+      "the disks that the template of this workload names itself, e.g. deployment/shop/web; may be repeated",
+      repeated,
+    )
+    .option(
       "--scale-down",
       "scale StatefulSets, Deployments and ReplicaSets that use the volumes to 0, and back",
     )
     .option("--wait", "wait until volumes in use are not any more")
     .option("--owners-paused", "the controllers that own claims are paused: they create none again");
+}
+
+/** Adds the flag of claims that are new. */
+export function withSizes(command: Command): Command {
+  return command.option(
+    "--claim-size <[volume=]size>",
+    "size of the disks that templates name themselves, or of that of one volume, such as 10Gi or data=20Gi; may be repeated",
+    claimSizes,
+  );
 }
 
 /** Adds the flags of volumes between two drivers. */
@@ -151,11 +169,12 @@ export function runOptions(flags: ConvertFlags): Omit<ConversionRunOptions, "jou
 }
 
 /** @throws UsageError where no volume is chosen: a run of all is asked for by name */
-export function requireChoice({ pv, namespace, plugin, selector, all, rules }: ConvertFlags): void {
-  const isChosen = [pv, namespace, plugin, selector, all, rules].some((each) => each !== undefined);
+export function requireChoice(flags: ConvertFlags): void {
+  const { pv, namespace, plugin, selector, workload, all, rules } = flags;
+  const isChosen = [pv, namespace, plugin, selector, workload, all, rules].some((each) => each !== undefined);
   if (!isChosen) {
     throw new UsageError(
-      "--all: which volumes? Choose by --pv, --namespace, --plugin or --selector, or say --all",
+      "--all: which volumes? Choose by --pv, --workload, --namespace, --plugin or --selector, or say --all",
     );
   }
 }

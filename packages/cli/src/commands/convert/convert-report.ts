@@ -5,9 +5,14 @@ import {
   type ConversionResult,
   type ConversionStatusRow,
   diffOfObjects,
+  type InlineJournal,
+  type InlinePlan,
+  type PlannedTemplate,
   type PlannedVolume,
   type Refusal,
   refusalWords,
+  templateForms,
+  templateName,
   waitWords,
 } from "@longshore/migration";
 import { errorChain, foreignLines, foreignText } from "@longshore/runtime";
@@ -23,9 +28,11 @@ export function planWords({
   volumes,
   refused,
   classes = [],
-}: Pick<ConversionPlan, "volumes" | "refused" | "classes">): string {
-  const parts = volumes.map(volumeWords);
-  const count = `${plural(volumes.length, "volume")} can be carried, ${refused.length} refused; nothing was changed\n`;
+  templates = [],
+}: Pick<ConversionPlan, "volumes" | "refused" | "classes"> & Partial<InlinePlan>): string {
+  const parts = [...volumes.map(volumeWords), ...templates.map(templateWords)];
+  const inTemplates = templates.length === 0 ? "" : ` and ${plural(templates.length, "template")}`;
+  const count = `${plural(volumes.length, "volume")}${inTemplates} can be carried, ${refused.length} refused; nothing was changed\n`;
   return [...parts, ...classes.map(classWords), refusedWords(refused), count]
     .filter((part) => part !== "")
     .join("\n");
@@ -58,6 +65,36 @@ function volumeWords(planned: PlannedVolume): string {
     diffOfObjects(planned.claimBefore, planned.claimAfter),
   ];
   return `${foreignLines([...lines, ...diffs].join("\n"), Number.POSITIVE_INFINITY)}\n`;
+}
+
+function templateWords(planned: PlannedTemplate): string {
+  const { workload, volumes, inUseBy, owners, scaleDown } = planned;
+  const downtime =
+    inUseBy.length === 0
+      ? "none of a pod: nothing uses the disks now"
+      : `from the end of ${inUseBy.join(", ")} until the template names the claims`;
+  const lines = [
+    `${templateName(planned)}: ${plural(volumes.length, "volume")} of its template to claims, policy Retain`,
+    `  downtime: ${downtime}`,
+    ...(scaleDown && workload.replicas > 0
+      ? [`  scaled to 0, and back: ${templateName(planned)} (${workload.replicas} replicas)`]
+      : []),
+    ...owners.map(({ kind, name, change }) => `  ${kind} ${name}: ${change}`),
+  ];
+  const diffs = [
+    diffOfObjects(...templateForms(planned)),
+    ...volumes.flatMap(({ volume, claim }) => [
+      diffOfObjects(undefined, volume),
+      diffOfObjects(undefined, claim),
+    ]),
+  ];
+  return `${foreignLines([...lines, ...diffs].join("\n"), Number.POSITIVE_INFINITY)}\n`;
+}
+
+/** That others were begun and are not carried now. */
+export function unfinishedWords(names: readonly string[]): string {
+  const text = names.map((name) => foreignText(name, 300)).join(", ");
+  return `${pc.yellow("!")} unfinished, and not chosen: ${text}; their disks are kept by policy Retain, see longshore convert status\n`;
 }
 
 /** The refusals, each by name with its remedy. */
@@ -94,6 +131,21 @@ export function showConversion(progress: Progress): (event: ConversionEvent) => 
       case "volumeFailed":
         return progress.line(`  ${pc.red("✗")} ${event.volume}: ${foreignText(event.error, 2000)}`);
     }
+  };
+}
+
+/** The result with workloads that were not begun. */
+export function withLeft(result: ConversionResult, templates: readonly InlineJournal[]): ConversionResult {
+  return { ...result, left: [...result.left, ...templates.map(({ planned }) => templateName(planned))] };
+}
+
+/** One result of two runs, the second after the first. */
+export function bothResults(first: ConversionResult, second: ConversionResult): ConversionResult {
+  return {
+    converted: [...first.converted, ...second.converted],
+    failed: [...first.failed, ...second.failed],
+    left: [...first.left, ...second.left],
+    elapsedMs: first.elapsedMs + second.elapsedMs,
   };
 }
 

@@ -1,12 +1,13 @@
 /** `longshore convert`: PersistentVolumes become native ones of their CSI drivers, on the same disks, and back. */
 
-import type { KubeClient } from "@longshore/kube";
+import { type KubeClient, parseLabelSelector } from "@longshore/kube";
 import {
   type ConversionDirection,
   type ConversionEvent,
   type ConversionPlan,
   conversionRoles,
   conversionStatusOf,
+  type InlineJournal,
   isUnfinishedConversion,
   newJournal,
   originalVolume,
@@ -14,8 +15,10 @@ import {
   planUndo,
   readJournals,
   runConversion,
+  runInlineConversion,
   StepTimeoutError,
   underCrossingLease,
+  unfinishedChoice,
   type VolumeJournal,
   waitWords,
 } from "@longshore/migration";
@@ -30,19 +33,24 @@ import {
   runOptions,
   withRules,
   withRun,
+  withSizes,
   withTarget,
   withVolumes,
 } from "./convert-flags.ts";
 import {
+  bothResults,
   planWords,
   refusedWords,
   resultJson,
   resultWords,
   showConversion,
   statusWords,
+  unfinishedWords,
+  withLeft,
 } from "./convert-report.ts";
 import { type ConversionTarget, openConversionTarget } from "./convert-target.ts";
 import { type OfflineFlags, withOffline, writeOffline } from "./offline.ts";
+import { areVolumesChosen, planTemplates, templateJournals, templatesToCarry } from "./templates-to-carry.ts";
 
 /** Adds `convert` and the verbs below it. */
 export function registerConvertCommands(program: Command): void {
@@ -59,11 +67,11 @@ export function registerConvertCommands(program: Command): void {
   const planning = convert
     .command("plan", { isDefault: true })
     .description("what would become of each volume, as a diff, and what is refused; changes nothing");
-  add(withOffline(withRules(withVolumes(withTarget(planning)))), plan);
+  add(withOffline(withSizes(withRules(withVolumes(withTarget(planning))))), plan);
   const running = convert
     .command("run")
     .description("carry the volumes, or go on with a run that was interrupted");
-  add(withRun(withRules(withVolumes(withTarget(running)))), (flags, signal) =>
+  add(withRun(withSizes(withRules(withVolumes(withTarget(running))))), (flags, signal) =>
     carry("convert", flags, signal),
   ).addHelpText("after", runHelp);
   const undoing = convert
@@ -96,16 +104,28 @@ async function plan(flags: OfflineFlags, signal: AbortSignal): Promise<number> {
   if (flags.offline === true) return writeOffline(flags);
   const options = await planOptions(flags);
   return within(flags, signal, async (target) => {
-    const journals = await journalsOf(target, target.env.kube, signal);
-    const made = await planConversion(target.env, options, signal, unfinished(journals));
-    process.stdout.write(flags.json === true ? `${JSON.stringify(made)}\n` : planWords(made));
-    return made.refused.length > 0 && made.volumes.length === 0 ? exitCodes.failed : exitCodes.done;
+    const made = areVolumesChosen(flags)
+      ? await planConversion(
+          target.env,
+          options,
+          signal,
+          unfinished(await journalsOf(target, target.env.kube, signal)),
+        )
+      : { volumes: [], refused: [] };
+    const asked = { direction: "convert", flags, plugins: options.plugins, target } as const;
+    const { templates, refused } = await planTemplates(asked, signal);
+    const whole = { ...made, templates, refused: [...made.refused, ...refused] };
+    process.stdout.write(flags.json === true ? `${JSON.stringify(whole)}\n` : planWords(whole));
+    const isAllRefused = whole.refused.length > 0 && whole.volumes.length + templates.length === 0;
+    return isAllRefused ? exitCodes.failed : exitCodes.done;
   });
 }
 
 function status(flags: ConvertFlags, signal: AbortSignal): Promise<number> {
   return within(flags, signal, async (target) => {
-    const rows = conversionStatusOf((await journalsOf(target, target.env.kube, signal)).values());
+    const volumes = await journalsOf(target, target.env.kube, signal);
+    const templates = await templateJournals(target, target.env.kube, signal);
+    const rows = conversionStatusOf(volumes.values(), templates.values());
     process.stdout.write(flags.json === true ? `${JSON.stringify({ volumes: rows })}\n` : statusWords(rows));
     return exitCodes.done;
   });
@@ -138,12 +158,13 @@ async function carry(
         const journals = await journalsToCarry({ direction, flags, options, target }, kube, term);
         if (journals === undefined) return exitCodes.failed;
         const { journalDir } = target;
-        const result = await runConversion(
-          { ...target.env, kube },
-          journals,
-          { ...ran, journalDir, onEvent },
-          term,
-        );
+        const env = { ...target.env, kube };
+        const settings = { ...ran, journalDir, onEvent };
+        const volumes = await runConversion(env, journals.volumes, settings, term);
+        const isStopped = volumes.failed.length + volumes.left.length > 0;
+        const result = isStopped
+          ? withLeft(volumes, journals.templates)
+          : bothResults(volumes, await runInlineConversion(env, journals.templates, settings, term));
         progress.clear();
         const verb = direction === "convert" ? "converted" : "undone";
         process.stdout.write(flags.json === true ? resultJson(result) : resultWords(verb, result));
@@ -167,21 +188,52 @@ interface Asked {
   readonly target: ConversionTarget;
 }
 
-/** What an earlier run has left, and then what is new; undefined where something is refused. */
+interface Carried {
+  readonly volumes: readonly VolumeJournal[];
+  readonly templates: readonly InlineJournal[];
+}
+
+/** What an earlier run has left of what is chosen, and then what is new; undefined where something is refused. */
 async function journalsToCarry(
   asked: Asked,
   kube: KubeClient,
   signal: AbortSignal,
-): Promise<readonly VolumeJournal[] | undefined> {
+): Promise<Carried | undefined> {
   const { direction, flags, options, target } = asked;
+  const volumes = areVolumesChosen(flags)
+    ? await volumesToCarry(asked, kube, signal)
+    : { journals: [], refused: [], left: [] };
+  const about = { direction, flags, plugins: options.plugins, target };
+  const templates = await templatesToCarry(about, kube, signal);
+  const refused = [...volumes.refused, ...templates.refused];
+  const left = [...volumes.left, ...templates.left];
+  const json = flags.json === true;
+  if (left.length > 0) {
+    if (json) process.stdout.write(`${JSON.stringify({ kind: "unfinished", volumes: left })}\n`);
+    else process.stderr.write(unfinishedWords(left));
+  }
+  if (refused.length > 0) {
+    if (json) process.stdout.write(`${JSON.stringify({ kind: "refused", refused })}\n`);
+    else process.stderr.write(refusedWords(refused));
+    if (flags.skipRefused !== true) {
+      if (!json) process.stderr.write("nothing was changed; --skip-refused leaves these out\n");
+      return undefined;
+    }
+  }
+  return { volumes: volumes.journals, templates: templates.journals };
+}
+
+async function volumesToCarry(asked: Asked, kube: KubeClient, signal: AbortSignal) {
+  const { direction, options, target } = asked;
   const known = await journalsOf(target, kube, signal);
   const open = [...known.values()].filter(isUnfinishedConversion);
-  const others = open.filter((journal) => journal.direction !== direction);
+  const others = open.filter((journal) => journal.direction !== direction && isMeant(journal, asked));
   if (direction === "convert" && others.length > 0) {
     const names = others.map(originalVolume).join(", ");
     throw new UsageError(`an undo of ${names} is unfinished: end it first with longshore convert undo`);
   }
-  const resumed = open.filter((journal) => journal.direction === direction);
+  const same = open.filter((journal) => journal.direction === direction);
+  const { carried, left } = unfinishedChoice(same, (journal) => isMeant(journal, asked));
   const made =
     direction === "convert"
       ? await planConversion({ ...target.env, kube }, options, signal, unfinished(known))
@@ -191,16 +243,13 @@ async function journalsToCarry(
           options,
           signal,
         );
-  const json = flags.json === true;
-  if (made.refused.length > 0) {
-    if (json) process.stdout.write(`${JSON.stringify({ kind: "refused", refused: made.refused })}\n`);
-    else process.stderr.write(refusedWords(made.refused));
-    if (flags.skipRefused !== true) {
-      if (!json) process.stderr.write("nothing was changed; --skip-refused leaves these out\n");
-      return undefined;
-    }
-  }
-  return [...resumed, ...freshJournals(made.volumes, known, asked)];
+  // An unfinished conversion of an undo's choice is undone; the others stay as they are.
+  const apart = open.filter((journal) => journal.direction !== direction && !isMeant(journal, asked));
+  return {
+    journals: [...carried, ...freshJournals(made.volumes, known, asked)],
+    refused: made.refused,
+    left: [...left, ...apart].map(originalVolume),
+  };
 }
 
 function freshJournals(
@@ -215,19 +264,26 @@ function freshJournals(
 }
 
 /** Of a journal whose volume is, or is becoming, a converted one. */
-function isToUndo(journal: VolumeJournal, { flags, options }: Asked): boolean {
-  if (journal.direction === "undo") return false;
-  const { planned } = journal;
-  const names = [planned.volume, planned.toAfter.metadata?.name];
-  if (flags.selector !== undefined) {
+function isToUndo(journal: VolumeJournal, asked: Asked): boolean {
+  if (asked.flags.selector !== undefined) {
     throw new UsageError(
       "--selector: an undo is chosen by --pv, --namespace or --plugin, as the journals know these",
     );
   }
+  return journal.direction === "convert" && isMeant(journal, asked);
+}
+
+/** True for a journal of a volume that the flags choose. */
+function isMeant({ planned }: VolumeJournal, { flags, options }: Asked): boolean {
+  const names = [planned.volume, planned.toAfter.metadata?.name];
+  const { rule, selector, plugins } = options;
   return (
     (flags.pv?.some((name) => names.includes(name)) ?? true) &&
     (flags.namespace?.includes(planned.claim.namespace) ?? true) &&
-    (options.plugins?.includes(planned.plugin) ?? true)
+    (plugins?.includes(planned.plugin) ?? true) &&
+    (rule === undefined || planned.driver === rule.toDriver) &&
+    (selector === undefined ||
+      parseLabelSelector(selector).matches(planned.claimBefore.metadata?.labels ?? {}))
   );
 }
 
