@@ -5,7 +5,7 @@
  *   npm run bench -- convert [--volumes=1000] [--parallel=16]
  *
  * Shown: volumes a second of both, their ratio, and the requests that one volume costs. The marks: at most 1.5 times the time of the
- * bare client, and at most 60 requests a volume. Needs `npm run build`.
+ * bare client, and at most 30 requests a volume. Needs `npm run build`.
  */
 import { fork } from "node:child_process";
 import { once, setMaxListeners } from "node:events";
@@ -19,7 +19,7 @@ const option = (name: string, fallback: number) =>
   Number(process.argv.find((arg) => arg.startsWith(`--${name}=`))?.split("=")[1] ?? fallback);
 const count = option("volumes", 1000);
 const parallel = option("parallel", 16);
-const marks = { ratio: 1.5, requests: 60 };
+const marks = { ratio: 1.5, requests: 30 };
 const { signal } = new AbortController();
 setMaxListeners(0, signal);
 const env = { clock: systemClock, random: systemRandom, logger: silentLogger, meter: noMeter };

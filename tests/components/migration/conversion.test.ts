@@ -24,7 +24,7 @@ describe("a bound volume", () => {
     const result = await run({ backupDir: "/backup" });
     expect(result.failed).toEqual([]);
     expect(result.converted).toEqual([{ volume: "pv-data", requests: expect.any(Number) }]);
-    expect(result.converted[0]?.requests).toBeLessThanOrEqual(64);
+    expect(result.converted[0]?.requests).toBeLessThanOrEqual(30);
     expect(await volume("pv-data")).toBeUndefined();
     const [now, made] = [await claim("data"), await volume("pv-data-csi")];
     expect(now?.metadata.uid).not.toBe(before?.metadata.uid);
@@ -93,6 +93,33 @@ test("a claim that another creates again in the gap gets the prepared volume, an
   const result = await run({}, racing);
   expect(isTaken).toBe(true);
   expect(result.failed).toEqual([]);
+  expect(await claim("data")).toMatchObject({
+    spec: { volumeName: "pv-data-csi" },
+    status: { phase: "Bound" },
+  });
+  expect(cloud.calls).toEqual([]);
+});
+
+test("goes on where its watches deliver nothing: the API server is asked", async () => {
+  const { plane, pair, run, claim, volume, cloud } = await world();
+  await pair("data");
+  let opened = 0;
+  const silent = new Proxy(plane.kube, {
+    get(kube, name) {
+      if (name !== "watch") return Reflect.get(kube, name);
+      return async function* (_resource: unknown, { signal }: { readonly signal: AbortSignal }) {
+        opened++;
+        await new Promise((_resolve, reject) =>
+          signal.addEventListener("abort", () => reject(signal.reason), { once: true }),
+        );
+        yield* [];
+      };
+    },
+  });
+  const result = await run({}, silent);
+  expect(opened).toBeGreaterThan(0);
+  expect(result.failed).toEqual([]);
+  expect(await volume("pv-data")).toBeUndefined();
   expect(await claim("data")).toMatchObject({
     spec: { volumeName: "pv-data-csi" },
     status: { phase: "Bound" },

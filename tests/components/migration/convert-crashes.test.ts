@@ -7,7 +7,7 @@ test.each<CrashStory>([
   { killed: "convert", next: "undo" },
   { killed: "undo", next: "undo" },
 ])("$killed is killed at some of its calls, and then $next", { timeout: 120_000 }, async (story) => {
-  const { points, failures } = await crashConversion(story, (call) => call % 19 === 0);
+  const { points, failures } = await crashConversion(story, (call) => call % 13 === 0);
   expect(failures).toEqual([]);
   expect(points).toBeGreaterThan(4);
 });
@@ -16,7 +16,7 @@ test("a conversion of two volumes of one StatefulSet is killed at some of its ca
   timeout: 120_000,
 }, async () => {
   const story: CrashStory = { killed: "convert", next: "convert", replicas: 2 };
-  const { points, failures } = await crashConversion(story, (call) => call % 23 === 0);
+  const { points, failures } = await crashConversion(story, (call) => call % 17 === 0);
   expect(failures).toEqual([]);
   expect(points).toBeGreaterThan(8);
 });

@@ -49,7 +49,7 @@ export async function runConversion(
   const users = await watchDiskUsers(env, signal);
   try {
     await env.host.makeDirectory(options.journalDir);
-    const run = new Batches(env, users, options, signal);
+    const run = new Batches({ ...env, kube: users.kube }, users, options, signal);
     await run.carry(unitsOf(journals));
     signal.throwIfAborted();
     const elapsedMs = Math.round(env.clock.monotonicMs() - startMs);

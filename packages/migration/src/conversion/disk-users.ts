@@ -1,7 +1,12 @@
-/** Who uses a disk now: caches of pods, attachments and nodes that a run keeps, so that a look costs no request. */
+/**
+ * The caches that a run keeps: volumes and claims, and who uses a disk now. A look at them costs no request, and they say when another one is due.
+ *
+ * Invariant: once a write of the run has ended, no look at the caches is older than it (`seen`).
+ */
 import {
   type Informer,
   isPodTerminal,
+  type KubeClient,
   type KubeEnv,
   type KubeObject,
   type Node,
@@ -11,18 +16,31 @@ import {
   resources,
   type Stored,
   sharedInformers,
+  trackWrites,
   type VolumeAttachment,
 } from "@longshore/kube";
 import { type Component, withDeadline } from "@longshore/runtime";
 import { uncertainVolumesOf } from "@longshore/storage";
 import { uniqueNamesOf, volumeFormOf } from "../crossing/volume-form.ts";
 import { claimNamesOf } from "./conversion-index.ts";
-import type { PlannedVolume } from "./conversion-types.ts";
+import type { PlannedVolume, VolumeObservation } from "./conversion-types.ts";
+
+/** By which objects a volume is known. */
+export type VolumeNames = Pick<PlannedVolume, "fromBefore" | "toAfter" | "claim">;
+
+/** The objects of one volume. */
+export type VolumeObjects = Pick<VolumeObservation, "from" | "to" | "claim">;
 
 /** Finds who uses a disk. */
 export interface DiskUsers extends Component {
-  /** Differs once something of the volume has changed: its objects, or who uses its disk. */
-  state(planned: Pick<PlannedVolume, "fromBefore" | "toAfter" | "claim">): string;
+  /** The client whose writes the caches are waited for. */
+  readonly kube: KubeClient;
+  /** Resolves once the caches show what was written by {@link kube}. @throws `StaleCacheError` after half a minute */
+  seen(signal: AbortSignal): Promise<void>;
+  /** Both PersistentVolumes and the claim, as the caches have them. */
+  objects(planned: VolumeNames): VolumeObjects;
+  /** Calls back at each event of the volume: of its objects, or of who uses its disk. Returns a function that ends this. */
+  onChange(planned: VolumeNames, changed: () => void): () => void;
   /** Pods that use the claim and have not ended. */
   pods(namespace: string, claim: string): readonly Stored<Pod>[];
   /** Pods, VolumeAttachments and nodes that use or hold the disk, in words. */
@@ -44,12 +62,8 @@ export async function watchDiskUsers(env: KubeEnv, signal: AbortSignal): Promise
   const attachments: Informer<VolumeAttachment> = informers.of(resources.volumeAttachments, {
     indexes: { volume: ({ spec }) => [spec.source.persistentVolumeName ?? ""] },
   });
-  const volumes: Informer<PersistentVolume> = informers.of(resources.persistentVolumes, {
-    transform: headOf,
-  });
-  const claims: Informer<PersistentVolumeClaim> = informers.of(resources.persistentVolumeClaims, {
-    transform: headOf,
-  });
+  const volumes: Informer<PersistentVolume> = informers.of(resources.persistentVolumes);
+  const claims: Informer<PersistentVolumeClaim> = informers.of(resources.persistentVolumeClaims);
   const nodes: Informer<Node> = informers.of(resources.nodes, { indexes: { disk: disksOf } });
   try {
     await withDeadline(env.clock, fillMs, signal, (within) => informers.synced(within));
@@ -70,27 +84,71 @@ export async function watchDiskUsers(env: KubeEnv, signal: AbortSignal): Promise
       ),
     ];
   };
+  const { kube, ownWrites } = trackWrites(env, informers);
+  const listeners = new VolumeListeners();
+  listeners.follow(volumes, (pv) => [volumeKey(pv)]);
+  listeners.follow(claims, ({ metadata }) => [`claim ${metadata.namespace}/${metadata.name}`]);
+  listeners.follow(pods, (pod) => claimNamesOf(pod).map((name) => `claim ${pod.metadata.namespace}/${name}`));
+  listeners.follow(attachments, ({ spec }) => [`volume ${spec.source.persistentVolumeName ?? ""}`]);
+  listeners.follow(nodes, (node) => disksOf(node).map((disk) => `disk ${disk}`));
   return {
+    kube,
+    seen: (within) => ownWrites.seen({ signal: within }),
     pods: podsOf,
     of: usersOf,
-    state({ fromBefore, toAfter, claim }) {
+    objects: ({ fromBefore, toAfter, claim }) => ({
+      from: volumes.get(fromBefore.metadata?.name ?? ""),
+      to: volumes.get(toAfter.metadata?.name ?? ""),
+      claim: claims.get(`${claim.namespace}/${claim.name}`),
+    }),
+    onChange({ fromBefore, toAfter, claim }, changed) {
       const pair = [fromBefore, toAfter];
-      const seen = [
-        ...pair.map(({ metadata }) => volumes.get(metadata?.name ?? "")),
-        claims.get(`${claim.namespace}/${claim.name}`),
+      const disks = pair.flatMap((pv) => uniqueNamesOf(volumeFormOf(pv)));
+      const keys = [
+        ...pair.map(volumeKey),
+        `claim ${claim.namespace}/${claim.name}`,
+        ...disks.map((disk) => `disk ${disk}`),
       ];
-      const versions = seen.map((object) => object?.metadata.resourceVersion ?? "");
-      return JSON.stringify([versions, usersOf(pair, claim)]);
+      return listeners.add(keys, changed);
     },
     stop: () => informers.stop(),
   };
 }
 
-/** The version is all that is needed of it. */
-function headOf<T extends KubeObject>({ metadata }: Stored<T>): Stored<T> {
-  const { name, uid, resourceVersion } = metadata;
-  const namespace = metadata.namespace === undefined ? {} : { namespace: metadata.namespace };
-  return { metadata: { name, uid, resourceVersion, ...namespace } } as Stored<T>;
+const volumeKey = ({ metadata }: PersistentVolume): string => `volume ${metadata?.name}`;
+
+/** Who wants to know of events, by what they are about: an event costs the same however many volumes a run has. */
+class VolumeListeners {
+  readonly #byKey = new Map<string, Set<() => void>>();
+
+  follow<T extends KubeObject>(
+    informer: Informer<T>,
+    keysOf: (object: Stored<T>) => readonly string[],
+  ): void {
+    const changed = (...objects: readonly Stored<T>[]) => {
+      for (const key of new Set(objects.flatMap(keysOf)))
+        for (const listener of this.#byKey.get(key) ?? []) listener();
+    };
+    informer.onChange({
+      added: (object) => changed(object),
+      updated: changed,
+      deleted: (object) => changed(object),
+    });
+  }
+
+  add(keys: readonly string[], listener: () => void): () => void {
+    for (const key of keys) {
+      const listeners = this.#byKey.get(key) ?? new Set();
+      this.#byKey.set(key, listeners.add(listener));
+    }
+    return () => {
+      for (const key of keys) {
+        const listeners = this.#byKey.get(key);
+        listeners?.delete(listener);
+        if (listeners?.size === 0) this.#byKey.delete(key);
+      }
+    };
+  }
 }
 
 function disksOf(node: Stored<Node>): string[] {

@@ -1,27 +1,22 @@
-/** Carries one volume: observe, decide, one action, until nothing is left to do. */
+/**
+ * Carries one volume: observe, decide, one action, until nothing is left to do.
+ */
 import { join } from "node:path";
 import { isAlreadyExists, isConflict, isNotFound, KubeApiError, type KubeClient } from "@longshore/kube";
-import { backoffMs } from "@longshore/runtime";
+import { abortable, backoffMs } from "@longshore/runtime";
 import { defaultStepTimeoutMs } from "../crossing/crossing-options.ts";
 import type { JournalStore } from "../crossing/journal-store.ts";
 import { patiently } from "../crossing/patience.ts";
 import { waitFor } from "../crossing/waits.ts";
 import { type OnWaiting, watchStep } from "../crossing/watch-step.ts";
-import { isScaledDown, stepsOf } from "./conversion-journal.ts";
+import { stepsOf } from "./conversion-journal.ts";
 import type { ConversionEnv, ConversionRunOptions } from "./conversion-options.ts";
-import type {
-  Refusal,
-  VolumeDecision,
-  VolumeJournal,
-  VolumeObservation,
-  VolumeStep,
-} from "./conversion-types.ts";
+import type { Refusal, VolumeJournal, VolumeObservation, VolumeStep } from "./conversion-types.ts";
 import { countedClient } from "./counted-client.ts";
-import { decideVolumeStep } from "./decide-volume-step.ts";
 import type { DiskUsers } from "./disk-users.ts";
 import { lastObstacle } from "./last-look.ts";
-import { observeVolume } from "./observe-volume.ts";
 import { type Made, volumeActions } from "./volume-actions.ts";
+import { type Look, type Source, VolumeLooks } from "./volume-looks.ts";
 
 /** A volume is in a state that its conversion did not make. The disk is kept by policy Retain. */
 export class ConversionBlockedError extends Error {
@@ -41,10 +36,6 @@ export function refusalWords({ object, field, reason, remedy }: Refusal): string
 const retry = { initialMs: 100, maximumMs: 5000 };
 /** Caches that lack what the API server shows are given this time, in milliseconds. */
 const lateMs = 1000;
-/** Caches are compared so often, in milliseconds. */
-const pollMs = 50;
-/** What did not change in the caches is looked at again after this time, in milliseconds. */
-const relookMs = 15_000;
 /** Steps after which a disk could be lost if the cluster were not as it was seen. */
 const dangerousSteps: ReadonlySet<VolumeStep> = new Set([
   "delete claim",
@@ -54,18 +45,12 @@ const dangerousSteps: ReadonlySet<VolumeStep> = new Set([
 /** More steps than this are two parties that undo each other's work. */
 const stepsMax = 100;
 
-/** What was seen, and what is to be done for that. */
-interface Look {
-  readonly seen: VolumeObservation;
-  readonly decision: VolumeDecision;
-}
-
 /** One volume of a run. */
 export class VolumeRun {
   readonly #env: ConversionEnv;
   readonly #kube: KubeClient;
   readonly #store: JournalStore<VolumeJournal>;
-  readonly #users: DiskUsers;
+  readonly #looks: VolumeLooks;
   readonly #options: ConversionRunOptions;
   readonly #startMs: number;
   #journal: VolumeJournal;
@@ -79,13 +64,13 @@ export class VolumeRun {
     journal: VolumeJournal,
   ) {
     this.#env = env;
-    this.#users = users;
     this.#options = options;
     this.#journal = journal;
     this.#startMs = env.clock.monotonicMs();
     this.#kube = countedClient(env.kube, () => {
       this.#journal = { ...this.#journal, requests: this.#journal.requests + 1 };
     });
+    this.#looks = new VolumeLooks(env.clock, this.#kube, users);
     this.#store = storeOf(this.#kube);
   }
 
@@ -107,11 +92,14 @@ export class VolumeRun {
    * Goes on until the step, or to the end. @throws ConversionBlockedError, StepTimeoutError, or what the client throws
    */
   async carry(until: VolumeStep | undefined, signal: AbortSignal): Promise<void> {
+    // It came to its end before the others of its unit.
+    if (this.#journal.finishedAt !== undefined) return;
+    let source: Source = "caches";
     let looked: Look | undefined;
     for (;;) {
-      const before = this.#users.state(this.#journal.planned);
-      const { seen, decision } = looked ?? (await this.#look(() => {}, signal));
+      const { seen, decision } = looked ?? (await this.#looks.sure(this.#journal, source, () => {}, signal));
       looked = undefined;
+      source = "caches";
       if (decision.step === "blocked") throw new ConversionBlockedError(decision.refusal);
       if (decision.step === "done") return this.#finish(signal);
       if (decision.step === until) return;
@@ -122,8 +110,8 @@ export class VolumeRun {
       }
       const startMs = this.#env.clock.monotonicMs();
       await this.#within(decision, signal, async (onWaiting, within) => {
-        if (decision.step in volumeActions) await this.#act(decision.step, seen, onWaiting, within);
-        else looked = await this.#await(decision.step, before, onWaiting, within);
+        if (decision.step in volumeActions) source = await this.#act(decision.step, seen, onWaiting, within);
+        else looked = await this.#await(decision.step, onWaiting, within);
       });
       const ms = Math.round(this.#env.clock.monotonicMs() - startMs);
       this.#options.onEvent?.({ kind: "stepDone", volume: this.name, step: decision.step, ms });
@@ -132,21 +120,19 @@ export class VolumeRun {
 
   async #finish(signal: AbortSignal): Promise<void> {
     const { clock } = this.#env;
-    // A volume whose workload another one of its unit has scaled comes here twice.
-    if (this.#journal.finishedAt !== undefined) return;
     const done = stepsOf(this.#journal);
     await this.#write({ done, finishedAt: clock.now().toISOString() }, () => {}, signal);
     const ms = Math.round(clock.monotonicMs() - this.#startMs);
     this.#options.onEvent?.({ kind: "volumeDone", volume: this.name, requests: this.#journal.requests, ms });
   }
 
-  /** One write. Where the object has changed since, the loop looks again. */
+  /** One write. Where the object has changed since, the loop looks again, live. @returns where the next look reads */
   async #act(
     step: VolumeStep,
     seen: VolumeObservation,
     onWaiting: OnWaiting,
     signal: AbortSignal,
-  ): Promise<void> {
+  ): Promise<Source> {
     const { clock } = this.#env;
     const { planned, direction } = this.#journal;
     const { begun } = this.#journal;
@@ -156,27 +142,28 @@ export class VolumeRun {
     let current = seen;
     if (dangerousSteps.has(step)) {
       // Live, and after the journal was written: what was seen before that may be seconds old.
-      const again = await this.#look(onWaiting, signal);
-      if (again.decision.step !== step) return;
+      const again = await this.#looks.look(this.#journal, "live", onWaiting, signal);
+      if (again.decision.step !== step) return "live";
       current = again.seen;
       const obstacle = await lastObstacle(this.#kube, step, planned, current, signal);
       if (obstacle !== undefined) {
         if (obstacle.code !== "volume-in-use") throw new ConversionBlockedError(obstacle);
         // The caches see it soon, and then it is waited for.
         onWaiting(waitFor("PersistentVolume", this.name, obstacle.reason));
-        return clock.sleep(lateMs, signal);
+        await clock.sleep(lateMs, signal);
+        return "caches";
       }
     }
     for (let failures = 1; ; failures++) {
       try {
         const made = await volumeActions[step]?.(this.#kube, planned, current, signal);
         this.#note(direction, step, made);
-        return;
+        return "caches";
       } catch (error) {
         // What was observed is not so any more: the next look says how it is.
         if (isConflict(error) || isAlreadyExists(error) || isNotFound(error)) {
           await clock.sleep(backoffMs(retry, 1), signal);
-          return;
+          return "live";
         }
         if (step !== "create claim" || !isForbidden(error)) throw error;
         // A quota that was used by another meanwhile, or a webhook: the disk is safe, and the volume waits for its claim.
@@ -186,41 +173,20 @@ export class VolumeRun {
     }
   }
 
-  /** Waits until another step is due. @param seen the state of the caches before the look that has found the step */
-  async #await(step: VolumeStep, seen: string, onWaiting: OnWaiting, signal: AbortSignal): Promise<Look> {
-    const { clock } = this.#env;
-    for (let before = seen; ; ) {
-      // The caches follow the cluster, so that waiting costs no request; that they may have missed something is allowed for.
-      const lookMs = clock.monotonicMs() + relookMs;
-      do await clock.sleep(pollMs, signal);
-      while (this.#users.state(this.#journal.planned) === before && clock.monotonicMs() < lookMs);
-      before = this.#users.state(this.#journal.planned);
-      const look = await this.#look(onWaiting, signal);
-      const { decision } = look;
-      if (decision.step !== step) return look;
-      onWaiting(waitFor("PersistentVolume", this.name, decision.why));
+  /** Waits until another step is due: looks at the caches at each event of the volume, and live where none comes. */
+  async #await(step: VolumeStep, onWaiting: OnWaiting, signal: AbortSignal): Promise<Look> {
+    for (let source: Source = "caches"; ; ) {
+      // Listens before it looks: no event comes between.
+      const event = this.#looks.nextEvent(this.#journal);
+      try {
+        const look = await this.#looks.sure(this.#journal, source, onWaiting, signal);
+        if (look.decision.step !== step) return look;
+        onWaiting(waitFor("PersistentVolume", this.name, look.decision.why));
+        source = await abortable(event.source, signal);
+      } finally {
+        event.end();
+      }
     }
-  }
-
-  async #look(onWaiting: OnWaiting, signal: AbortSignal): Promise<Look> {
-    const { planned } = this.#journal;
-    const intent = {
-      planned,
-      claimDeletionBegun: this.#hasBegun("delete claim"),
-      volumeDeletionBegun: this.#hasBegun("delete old volume"),
-    };
-    const seen = await patiently(this.#env.clock, onWaiting, signal, () =>
-      observeVolume(this.#kube, this.#users, planned, isScaledDown(this.#journal), signal),
-    );
-    return { seen, decision: decideVolumeStep(intent, seen) };
-  }
-
-  /** True when the step was begun since the run goes in this direction. */
-  #hasBegun(step: VolumeStep): boolean {
-    const { begun, done, direction } = this.#journal;
-    if (begun?.step === step) return true;
-    const turn = done.findLastIndex((each) => each.direction !== direction);
-    return done.slice(turn + 1).some((each) => each.step === step);
   }
 
   #note(direction: VolumeJournal["direction"], step: VolumeStep, made: Made | undefined): void {

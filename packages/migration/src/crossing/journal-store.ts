@@ -89,7 +89,8 @@ export function journalInConfigMap<J extends Counted>(
       return text === undefined ? undefined : parse(text, place);
     },
     async write(journal, signal) {
-      const data = { [journalKey]: journalText(journal) };
+      // In one line: a line end is two characters more in the text of an object, and each write carries all of it.
+      const data = { [journalKey]: JSON.stringify(journal) };
       const change = (current: Stored<ConfigMap>) => ({ ...current, data: { ...current.data, ...data } });
       if (last !== undefined) {
         try {
