@@ -10,6 +10,7 @@ import { persistentVolume } from "./planted-persistent-volume.ts";
 import { provisioner } from "./planted-provisioner.ts";
 import { resizer } from "./planted-resizer.ts";
 import { snapshots } from "./planted-snapshots.ts";
+import { tables } from "./planted-tables.ts";
 import { upstreamAttachDetach } from "./upstream-attach-detach.ts";
 import { upstreamElsewhere } from "./upstream-elsewhere.ts";
 
@@ -28,6 +29,7 @@ export const plantedMutants: readonly Mutant[] = [
   ...persistentVolume,
   ...crossing,
   ...attachDetach,
+  ...tables,
 ];
 
 export const mutants: readonly Mutant[] = [...upstreamMutants, ...plantedMutants];
