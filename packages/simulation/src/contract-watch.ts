@@ -50,6 +50,8 @@ export class ContractWatch {
   readonly #asked = new Map<string, Attacher>();
   /** The sources of volumes by their uids, as they were stored last. */
   readonly #sources = new Map<string, unknown>();
+  /** The world that was checked last. */
+  #checked: WorldView | undefined;
   readonly #onChange: (call: AttachmentCall) => void;
   readonly #onViolation: (violation: string) => void;
 
@@ -81,6 +83,7 @@ export class ContractWatch {
   asked(call: AttachmentCall, world?: WorldView): void {
     const { op, path, plugin, diskId, nodeName } = call;
     if (op === "detach" && world !== undefined) this.#notMounted(call, world);
+    this.#checked = undefined;
     this.#asked.set(`${op} ${diskId}@${nodeName}`, { path, plugin });
   }
 
@@ -133,6 +136,9 @@ export class ContractWatch {
 
   /** What must hold of the state as it is now. */
   check(world: WorldView): void {
+    // What has held of this very world holds of it still, unless another call is the cause of it.
+    if (world === this.#checked) return;
+    this.#checked = world;
     this.#followAttachments(world);
     this.#notDetachedUnderMounts(world);
     this.#onePath(world);

@@ -53,8 +53,25 @@ export type Managers = ReadonlyMap<string, Manager>;
 /** No managers. */
 export const noManagers: Managers = new Map();
 
+/** Texts of identities: there are few managers, and each writes again and again. */
+const identityTexts = new Map<string, string>();
+const identityTextsMax = 1000;
+
 /** The text that identifies a manager; also the last sort key of managers. */
-export function identityText({ manager, operation, apiVersion, subresource }: ManagerIdentity): string {
+export function identityText(identity: ManagerIdentity): string {
+  const { manager, operation, apiVersion, subresource } = identity;
+  const key = `${manager}\0${operation}\0${apiVersion}\0${subresource}`;
+  let text = identityTexts.get(key);
+  if (text === undefined) {
+    text = writtenIdentity(identity);
+    if (identityTexts.size >= identityTextsMax) identityTexts.clear();
+    // A name with a NUL could be read as another key.
+    if (key.split("\0").length === 4) identityTexts.set(key, text);
+  }
+  return text;
+}
+
+function writtenIdentity({ manager, operation, apiVersion, subresource }: ManagerIdentity): string {
   return JSON.stringify({
     ...(manager === "" ? {} : { manager }),
     operation,
@@ -152,7 +169,19 @@ const knownLengthMax = 8192;
 /** Length of the shortest part of a path in JSON. */
 const shortestPart = '"i:0":{}'.length;
 
+/** What was written last of a set: who writes the same fields again keeps the set. */
+const written = new WeakMap<FieldSet, FieldsV1>();
+
 function shared(set: FieldSet): FieldsV1 {
+  let fields = written.get(set);
+  if (fields === undefined) {
+    fields = writtenSet(set);
+    written.set(set, fields);
+  }
+  return fields;
+}
+
+function writtenSet(set: FieldSet): FieldsV1 {
   const fields = toFieldsV1(set);
   // Too long to share with other objects. It was made just now, so freezing it in place is safe.
   if (pathCount(set) > knownLengthMax / shortestPart) return ownParsed(fields);

@@ -140,7 +140,8 @@ export async function createInProcessCluster(
 ): Promise<InProcessCluster> {
   const { config } = options;
   const signal = new AbortController().signal;
-  const store: Store = memoryStore();
+  // As long as the API server of processes remembers: changes that are kept for ever are never garbage.
+  const store: Store = memoryStore({ now: () => env.clock.monotonicMs() });
   const definitions = options.snapshotDefinitions ?? [];
   const snapshots = definitions.length > 0;
   let api: ApiServer = createApiServer(env, { store, definitions });

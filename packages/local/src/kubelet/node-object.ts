@@ -139,15 +139,24 @@ function nodeInfoOf({ instanceId }: NodeIdentity): NodeSystemInfo {
 }
 
 /** True when the conditions or resources in `next` would show readers something new (heartbeats aside). */
-export function conditionsDiffer(current: Stored<Node>, next: NodeStatusParts): boolean {
-  const facts = (status: Partial<NodeStatusParts> | undefined) =>
-    JSON.stringify([
-      [...(status?.conditions ?? [])]
-        .map((c) => [c.type, c.status, c.reason, c.message])
-        .sort((a, b) => ((a[0] ?? "") < (b[0] ?? "") ? -1 : 1)),
-      Object.entries(status?.allocatable ?? {}).sort(),
-    ]);
-  return facts(current.status as Partial<NodeStatusParts>) !== facts(next);
+export function conditionsDiffer({ status = {} }: Stored<Node>, next: NodeStatusParts): boolean {
+  const before = status.conditions ?? [];
+  if (before.length !== next.conditions.length) return true;
+  const isNew = (condition: NodeCondition) => {
+    const was = before.find(({ type }) => type === condition.type);
+    return (
+      was === undefined ||
+      was.status !== condition.status ||
+      was.reason !== condition.reason ||
+      was.message !== condition.message
+    );
+  };
+  return next.conditions.some(isNew) || resourcesDiffer(status.allocatable ?? {}, next.allocatable);
+}
+
+function resourcesDiffer(a: Readonly<Record<string, string>>, b: Readonly<Record<string, string>>): boolean {
+  const names = Object.keys(a);
+  return names.length !== Object.keys(b).length || names.some((name) => a[name] !== b[name]);
 }
 
 /** True when the stored list of volumes in use is another. */

@@ -1,7 +1,8 @@
 /** The condition of a node whose lease has run out. Pure. Source: Kubernetes node life cycle, node leases. */
 import { apiTime, type Lease, type Node, type NodeCondition } from "@longshore/kube";
 
-const graceMs = 40_000;
+/** How long after its last renewal a lease has run out, in milliseconds. */
+export const graceMs = 40_000;
 
 /** The Ready condition of a node whose lease has run out, or undefined while there is nothing to say. */
 export function lapsedCondition(node: Node, lease: Lease | undefined, now: Date): NodeCondition | undefined {

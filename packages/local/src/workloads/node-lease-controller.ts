@@ -11,8 +11,9 @@ import {
 } from "@longshore/kube";
 import type { Component } from "@longshore/runtime";
 import { decideNodeLeaseStep, type NodeLeaseStep, type ObservedNodeLease } from "./decide-node-lease-step.ts";
+import { graceMs } from "./lapsed-condition.ts";
 
-/** Each node is checked this often. */
+/** A node is not checked more often, but for the moment at which its lease may run out. */
 const checkPeriodMs = 5000;
 
 /** Starts the controller. @param env with its writes tracked */
@@ -51,6 +52,15 @@ function nodeLeaseActions({ kube }: KubeEnv): Actions<ObservedNodeLease, NodeLea
       });
       return { requeueAfterMs: checkPeriodMs };
     },
-    checkLater: () => ({ requeueAfterMs: checkPeriodMs }),
+    checkLater: (_step, observed) => ({ requeueAfterMs: nextCheckMs(observed) }),
   };
+}
+
+/** A lease cannot run out before its time, whatever happens: there is nothing to look at until then. */
+function nextCheckMs({ lease, now }: ObservedNodeLease): number {
+  const renewed = Date.parse(lease?.spec?.renewTime ?? "");
+  if (Number.isNaN(renewed)) return checkPeriodMs;
+  const leftMs = renewed + graceMs - now.getTime();
+  // A clock that was set back must not put it off for longer.
+  return Math.min(graceMs, Math.max(checkPeriodMs, leftMs));
 }

@@ -117,6 +117,8 @@ class LocalDiskCloud implements DiskCloudService {
   readonly #env: DiskCloudEnv;
   readonly #options: DiskCloudOptions;
   readonly #file: StateHistory;
+  /** The disks as they were seen last: states never change. */
+  #seen: { readonly of: CloudState["disks"]; readonly disks: readonly ProviderDisk[] } | undefined;
   readonly #log: CallLog;
   readonly #faults: CloudFaults;
   readonly #snapshots: SnapshotWork;
@@ -157,8 +159,12 @@ class LocalDiskCloud implements DiskCloudService {
   }
 
   disks(): readonly ProviderDisk[] {
-    const live = Object.values(this.#file.state.disks).filter(({ state }) => state !== "deleting");
-    return live.map(record.toDisk);
+    const { disks } = this.#file.state;
+    if (this.#seen?.of !== disks) {
+      const live = Object.values(disks).filter(({ state }) => state !== "deleting");
+      this.#seen = { of: disks, disks: live.map(record.toDisk) };
+    }
+    return this.#seen.disks;
   }
 
   async stop(): Promise<void> {

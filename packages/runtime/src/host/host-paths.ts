@@ -2,11 +2,19 @@
 import { posix } from "node:path";
 import { HostError } from "./host.ts";
 
+/** An empty or a dotted element, or a slash at the end: most paths have none. */
+const perhapsNotNormal = /\/(?:\.|\/|$)/;
+
 /** The normalised form of `path`. @throws HostError with EINVAL when it is relative, has `..` or a NUL */
 export function checkedPath(operation: string, path: string): string {
-  if (!path.startsWith("/") || path.includes("\0") || path.split("/").includes("..")) {
+  if (
+    !path.startsWith("/") ||
+    path.includes("\0") ||
+    (path.includes("..") && path.split("/").includes(".."))
+  ) {
     throw new HostError(operation, path.replaceAll("\0", "\\0"), "EINVAL");
   }
+  if (!perhapsNotNormal.test(path)) return path;
   const normal = posix.normalize(path);
   return normal.length > 1 && normal.endsWith("/") ? normal.slice(0, -1) : normal;
 }

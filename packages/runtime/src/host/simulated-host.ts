@@ -55,6 +55,15 @@ const maximumTextBytes = 2 ** 28;
 const bytesPerInode = 16_384;
 const fileSystemTypes: ReadonlySet<string> = new Set(["ext4", "ext3", "xfs", "btrfs"]);
 
+/** Places of which the list of mounts is remembered. */
+const listedMax = 100;
+
+interface Listed {
+  readonly mounts: SimulatedMounts;
+  readonly version: number;
+  readonly list: readonly Mount[];
+}
+
 /** A machine in memory. */
 export class SimulatedHost implements Host {
   readonly form = "simulated";
@@ -69,6 +78,8 @@ export class SimulatedHost implements Host {
   #memories = 0;
   /** The version of each directory when it was last read, so that no change falls between two looks. */
   readonly #seen = new WeakMap<DirectoryNode, number>();
+  /** Mounts as they were listed last, by where. */
+  readonly #listed = new Map<string, Listed>();
 
   constructor(options: SimulatedHostOptions = {}) {
     this.#options = options;
@@ -432,14 +443,20 @@ export class SimulatedHost implements Host {
     return this.mountsBelow(prefix);
   }
 
-  /** Mounts at or below `prefix` at this instant, for those who watch a simulation. */
+  /** Mounts at or below `prefix` at this instant, for those who watch a simulation: the same list until one changes. */
   mountsBelow(prefix: string): readonly Mount[] {
     const below = this.#find("listMounts", prefix, true)?.path ?? checkedPath("listMounts", prefix);
-    return this.#mounts.list
+    const { version } = this.#mounts;
+    const last = this.#listed.get(below);
+    if (last?.mounts === this.#mounts && last.version === version) return last.list;
+    const list = this.#mounts.list
       .filter((mount) => isAtOrBelow(mount.target, below))
       .map(({ source, target, readOnly, fileSystem }) => {
         return { source, target, readOnly, fsType: fileSystem.type };
       });
+    if (last === undefined && this.#listed.size >= listedMax) this.#listed.clear();
+    this.#listed.set(below, { mounts: this.#mounts, version, list });
+    return list;
   }
 
   /** The device that a path leads to at this instant, for those who watch a simulation; undefined where there is none. */

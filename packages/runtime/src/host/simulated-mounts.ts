@@ -41,6 +41,9 @@ const linksMax = 40;
 /** The mounts of one host, in mount order. */
 export class SimulatedMounts {
   readonly #list: SimulatedMount[];
+  /** What is covered; a node that is not is never looked for in the list. */
+  readonly #covered = new Map<TreeNode, number>();
+  #version = 0;
 
   constructor(root: SimulatedMount) {
     this.#list = [root];
@@ -51,17 +54,33 @@ export class SimulatedMounts {
     return this.#list;
   }
 
+  /** Goes up with each change of the list. */
+  get version(): number {
+    return this.#version;
+  }
+
   add(mount: SimulatedMount): void {
+    this.#version++;
     this.#list.push(mount);
+    if (mount.mountPoint !== undefined) this.#count(mount.mountPoint, 1);
   }
 
   remove(mount: SimulatedMount): void {
+    this.#version++;
     this.#list.splice(this.#list.indexOf(mount), 1);
+    if (mount.mountPoint !== undefined) this.#count(mount.mountPoint, -1);
     mount.release();
+  }
+
+  #count(node: TreeNode, by: 1 | -1): void {
+    const count = (this.#covered.get(node) ?? 0) + by;
+    if (count === 0) this.#covered.delete(node);
+    else this.#covered.set(node, count);
   }
 
   /** The topmost mount on `node` as seen through `mount`. */
   on(mount: SimulatedMount, node: TreeNode): SimulatedMount | undefined {
+    if (!this.#covered.has(node)) return undefined;
     return this.#list.findLast((m) => m.parent === mount && m.mountPoint === node);
   }
 
