@@ -5,6 +5,7 @@
 import type { CsiConnection, CsiConnector, CsiListener, CsiServer } from "@longshore/csi";
 import type { PodRuntime, Seams } from "@longshore/local";
 import type { Clock } from "@longshore/runtime";
+import type { MachineTime } from "./machine-time.ts";
 
 /** What stands before every call of a component: runs the call, or loses it. */
 export type CallGate = <T>(call: SeamCall, proceed: () => Promise<T>) => Promise<T>;
@@ -20,12 +21,15 @@ export interface SeamCall {
 export class Life {
   readonly #component: string;
   readonly #gate: CallGate;
+  readonly #machine: MachineTime | undefined;
   readonly #endpoints = new Set<string>();
   #cut = false;
 
-  constructor(component: string, gate: CallGate) {
+  /** @param machine on which it lives; left out: one that always runs */
+  constructor(component: string, gate: CallGate, machine?: MachineTime) {
     this.#component = component;
     this.#gate = gate;
+    this.#machine = machine;
   }
 
   /** Ends the life at once. Returns the endpoints that it served, whose connections break now. */
@@ -38,7 +42,7 @@ export class Life {
   seams(seams: Seams): Seams {
     return {
       ...seams,
-      clock: this.#clock(seams.clock),
+      clock: this.#clock(this.#machine?.clock(seams.clock) ?? seams.clock),
       kube: this.#wrap("kube", seams.kube),
       host: this.#wrap("host", seams.host),
       runtime: this.#runtime(seams.runtime),
@@ -62,10 +66,16 @@ export class Life {
     }
     return new Promise((resolve, reject) => {
       work.then(
-        (value) => this.#cut || resolve(value),
-        (error) => this.#cut || reject(error),
+        (value) => this.#whenRunning(() => this.#cut || resolve(value)),
+        (error) => this.#whenRunning(() => this.#cut || reject(error)),
       );
     });
+  }
+
+  /** What comes to a paused machine waits there. */
+  #whenRunning(go: () => void): void {
+    if (this.#machine === undefined) go();
+    else this.#machine.whenRunning(go);
   }
 
   #clock(clock: Clock): Clock {
@@ -94,7 +104,7 @@ export class Life {
   #onEnd(runtime: PodRuntime, listener: (podUID: string) => void): () => void {
     return (
       runtime.onEnd?.((podUID) => {
-        if (!this.#cut) listener(podUID);
+        this.#whenRunning(() => this.#cut || listener(podUID));
       }) ?? (() => {})
     );
   }
@@ -117,7 +127,11 @@ export class Life {
     const call = { component: this.#component, seam, method };
     // A call that had not left before the crash never leaves.
     const send = async () => (this.#cut ? new Promise(() => {}) : run());
-    return this.#alive(this.#gate(call, send));
+    if (this.#machine?.isPaused !== true) return this.#alive(this.#gate(call, send));
+    const machine = this.#machine;
+    // What is started on a paused machine begins once it goes on.
+    const begun = new Promise<void>((resolve) => machine.whenRunning(resolve));
+    return this.#alive(begun.then(() => this.#gate(call, send)));
   }
 
   async *#stream(source: AsyncIterable<unknown>): AsyncGenerator<unknown> {
@@ -142,7 +156,7 @@ export class Life {
         for (const service of services) wrapped[service] = this.#wrap("csi", connection[service]);
         const onLost = (listener: () => void) =>
           connection.onLost(() => {
-            if (!this.#cut) listener();
+            this.#whenRunning(() => this.#cut || listener());
           });
         const { snapshotMetadata } = connection;
         return { ...wrapped, snapshotMetadata, onLost, close: () => connection.close() } as CsiConnection;

@@ -32,6 +32,11 @@ export const operationKinds = [
   "componentRestart",
   "apiServerRestart",
   "powerLoss",
+  "nodePaused",
+  "clockJump",
+  "nodeDeleted",
+  "nodeReplaced",
+  "outOfService",
   "gateFlip",
   "crossing",
 ] as const;

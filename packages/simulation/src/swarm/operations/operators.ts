@@ -2,6 +2,7 @@
 import { resources } from "@longshore/kube";
 import { type InProcessCluster, type PluginName, writerSetName } from "@longshore/local";
 import type { Random, VirtualClock } from "@longshore/runtime";
+import type { MachineTime } from "../../machine-time.ts";
 import type { SwarmPlan } from "../swarm-plan.ts";
 
 /** What the operators have. */
@@ -14,6 +15,10 @@ export interface OperatorsEnv {
   crash(component: string): void;
   /** The machine loses its power, and all that runs on it ends. */
   losePower(node: string): void;
+  /** The provider takes what the node has attached by itself off a machine that is off. */
+  letGo(node: string): Promise<void>;
+  /** How time passes on the node. */
+  machineOf(node: string): MachineTime;
 }
 
 /** What was drawn for one operation. */
@@ -61,7 +66,8 @@ export class Operators {
     await this.#startThoseDown();
     await this.#changes;
     await this.#startThoseDown();
-    for (const { name } of cluster.config.nodes) await this.setSchedulable(name, true);
+    // A Node that was deleted is made again by its agent.
+    for (const { name } of cluster.config.nodes) await this.insist(() => this.setSchedulable(name, true));
     await this.scale(plan.replicas);
   }
 
@@ -99,7 +105,8 @@ export class Operators {
 
   /** Does it after this time, beside the other operations, and before the world comes to rest. */
   later(ms: number, make: () => Promise<unknown>): void {
-    const done = this.env.clock.sleep(ms, this.signal).then(() => this.insist(make));
+    // With a signal of its own: those who wait at one time are not bounded.
+    const done = this.env.clock.sleep(ms, new AbortController().signal).then(() => this.insist(make));
     done.catch(() => {});
     this.#laters.push(done);
   }
