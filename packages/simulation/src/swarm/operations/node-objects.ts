@@ -27,7 +27,7 @@ export const nodeReplaced: Operation = async (operators, { target, ms, happens }
   await operators.env.letGo(node);
   await deleteNode(operators, node);
   operators.later(goneMs + ms, async () => {
-    expectLeft(operators, node);
+    await expectLeft(operators, node);
     await start(operators, node);
   });
 };
@@ -41,7 +41,7 @@ export const outOfService: Operation = async (operators, { target, ms, happens }
   await operators.env.letGo(node);
   await operators.insist(() => setTaint(operators, node, true));
   operators.later(goneMs + ms, async () => {
-    expectLeft(operators, node);
+    await expectLeft(operators, node);
     await start(operators, node);
     await setTaint(operators, node, false);
   });
@@ -52,8 +52,10 @@ function runs({ env }: Operators, node: string): boolean {
 }
 
 /** Nothing of a node that is off and given up is left on it. @throws while something is, unless the node runs again */
-function expectLeft({ env: { cluster } }: Operators, node: string): void {
+async function expectLeft({ env: { cluster, letGo } }: Operators, node: string): Promise<void> {
   if (cluster.isRunning(node)) return;
+  // An attach that the provider was late with came after the machine had gone.
+  await letGo(node);
   const pods = cluster.objects(resources.pods).filter(({ spec }) => spec?.nodeName === node);
   const { attachments } = worldOf(cluster);
   const disks = attachments.filter(({ nodeName }) => nodeName === node).map(({ diskId }) => diskId);

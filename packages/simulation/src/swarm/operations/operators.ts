@@ -1,5 +1,5 @@
 /** What the operators of a swarm's world can do, whatever the operation: the ways that operations have in common. */
-import { resources } from "@longshore/kube";
+import { isNotFound, resources } from "@longshore/kube";
 import { type InProcessCluster, type PluginName, writerSetName } from "@longshore/local";
 import type { Random, VirtualClock } from "@longshore/runtime";
 import type { MachineTime } from "../../machine-time.ts";
@@ -61,13 +61,14 @@ export class Operators {
   async end(): Promise<void> {
     const { cluster, plan } = this.env;
     this.#hasEnded = true;
+    // Those who wait for a node that is gone wait for the controllers, too.
+    await this.#startThoseDown((name) => !isOfNode(cluster, name));
     await Promise.all(this.#laters);
     // What failed as it started: a change may wait for it, such as a crossing for a driver on every node.
     await this.#startThoseDown();
     await this.#changes;
     await this.#startThoseDown();
-    // A Node that was deleted is made again by its agent.
-    for (const { name } of cluster.config.nodes) await this.insist(() => this.setSchedulable(name, true));
+    for (const { name } of cluster.config.nodes) await this.setSchedulable(name, true);
     await this.scale(plan.replicas);
   }
 
@@ -135,14 +136,22 @@ export class Operators {
   async setSchedulable(name: string, isSchedulable: boolean): Promise<void> {
     const body = { spec: { unschedulable: isSchedulable ? null : true } };
     const options = { signal: this.signal };
-    await this.env.cluster.kube.patch(resources.nodes, { name }, { type: "merge", body }, options);
+    const { kube } = this.env.cluster;
+    await kube.patch(resources.nodes, { name }, { type: "merge", body }, options).catch((error) => {
+      // A Node that was deleted is made again by its agent, schedulable.
+      if (!isNotFound(error)) throw error;
+    });
   }
 
-  async #startThoseDown(): Promise<void> {
+  async #startThoseDown(selects: (name: string) => boolean = () => true): Promise<void> {
     const { cluster } = this.env;
-    for (const name of cluster.componentNames) {
+    for (const name of cluster.componentNames.filter(selects)) {
       // One that is being restarted may not have ended yet.
       if (!cluster.isRunning(name)) await this.insist(() => cluster.start(name));
     }
   }
+}
+
+function isOfNode({ config }: InProcessCluster, component: string): boolean {
+  return config.nodes.some(({ name }) => component === name || component === `csi-node/${name}`);
 }
