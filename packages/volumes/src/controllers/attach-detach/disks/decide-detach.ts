@@ -47,7 +47,10 @@ function takeAway(
   const { nodeName, uniqueName, retryAtMs } = attachment;
   if (retryAtMs > observed.nowMs) return wait("back-off", retryAtMs - observed.nowMs);
   if (attachment.isReported) return { step: "unlist", nodeName, uniqueName };
-  if (!attachment.isWritten) return wait(`the status of node ${nodeName} is not written`);
+  // Where there is no node, there is nothing to write to.
+  if (!attachment.isWritten && attachment.node !== undefined) {
+    return wait(`the status of node ${nodeName} is not written`);
+  }
   return onEvidence(observed, attachment, force);
 }
 
