@@ -5,6 +5,7 @@ import { coverage } from "./swarm-coverage.ts";
 const plan = {
   nodes: 2,
   plugins: ["aws-ebs"],
+  volumes: [],
   replicas: 1,
   nodeDecides: true,
   beginsMigrated: false,

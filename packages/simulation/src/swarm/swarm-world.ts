@@ -19,6 +19,7 @@ import { type CallGate, Life, mayChange, type SeamCall } from "../cut.ts";
 import { FaultDraws } from "../fault-draws.ts";
 import { faultyGate } from "../faults.ts";
 import { FaultyCloud } from "../faulty-cloud.ts";
+import { MachineTime } from "../machine-time.ts";
 import type { SeedOptions } from "../seed-result.ts";
 import { standstill } from "../standstill.ts";
 import { TraceHash, type TraceKind, traceLine } from "../trace.ts";
@@ -44,6 +45,7 @@ const requestsMax = 600;
 
 /** What of the cloud's calls changes something. */
 const changesDisks: ReadonlySet<string> = new Set(["attachDisk", "detachDisk", "createDisk", "deleteDisk"]);
+const skewMsMax = 10 * 60_000;
 
 /** What there is beside the plan. */
 interface SwarmWorldOptions extends Pick<SeedOptions, "only" | "onTrace"> {
@@ -65,6 +67,8 @@ export class SwarmWorld {
   readonly #watch: ContractWatch;
   readonly #history: RecordHistory;
   readonly #devices = new OpenDevices();
+  /** By the names of nodes. */
+  readonly #machines = new Map<string, MachineTime>();
   readonly #requests: RequestWatch;
   readonly #lives = new Map<string, Life>();
   readonly #powers = new Map<string, () => void>();
@@ -141,6 +145,8 @@ export class SwarmWorld {
         life?.pause();
         return () => life?.goOn();
       },
+      letGo: (node) => this.#letGo(cluster, node),
+      machineOf: (node) => this.#machineOf(node),
       onOperation: (kind, what) => {
         this.#count(kind);
         this.#trace("life", "the operators:", what);
@@ -153,6 +159,13 @@ export class SwarmWorld {
     this.#trace("rest", "the faults", "end");
     await operations.end();
     await this.#writersRun("once the faults have ended");
+    await this.#until("every node is ready", () =>
+      cluster
+        .objects(resources.nodes)
+        .every(({ status }) =>
+          status?.conditions?.some((each) => each.type === "Ready" && each.status === "True"),
+        ),
+    );
     await this.#expectNothingLeft(cluster);
     await cluster.stop();
   }
@@ -195,12 +208,15 @@ export class SwarmWorld {
       config,
       restartsEnded: true,
       standby: this.#plan.operations.includes("leaderPaused"),
-      programs: (host) =>
-        swarmPrograms({ clock: this.#clock, history: this.#history, devices: this.#devices }, host),
+      programs: (host) => {
+        const clock = this.#machineOf(host.name).clock(this.#clock);
+        return swarmPrograms({ clock, history: this.#history, devices: this.#devices }, host);
+      },
       isolate: (name, seams) => {
         const { runtime } = seams;
         if ("losePower" in runtime) this.#powers.set(name, runtime.losePower as () => void);
-        const life = new Life(name, gate);
+        const node = config.nodes.find((each) => [each.name, `csi-node/${each.name}`].includes(name));
+        const life = new Life(name, gate, node && this.#machineOf(node.name));
         this.#lives.set(name, life);
         return life.seams({
           ...seams,
@@ -303,6 +319,18 @@ export class SwarmWorld {
     for (const endpoint of life?.cut() ?? []) cluster.csi.crash(endpoint);
   }
 
+  #machineOf(node: string): MachineTime {
+    const known = this.#machines.get(node);
+    if (known !== undefined) return known;
+    const machine = new MachineTime();
+    // Where clocks jump, none is right from the beginning.
+    const isWrong = this.#plan.operations.includes("clockJump");
+    const random = this.#random.fork(`clock of ${node}`);
+    if (isWrong) machine.skewMs = random.below(2 * skewMsMax, "skew") - skewMsMax;
+    this.#machines.set(node, machine);
+    return machine;
+  }
+
   #losePower(cluster: InProcessCluster, node: string): void {
     for (const component of [node, `csi-node/${node}`]) {
       if (cluster.isRunning(component)) this.#crash(cluster, component);
@@ -336,6 +364,21 @@ export class SwarmWorld {
       const disks = cluster.cloud.disks().length;
       return cluster.objects(resources.persistentVolumes).length === 0 && disks === 0;
     });
+  }
+
+  /** What the node attached by itself goes with its machine: no controller would ever detach it. */
+  async #letGo({ cloud, config }: InProcessCluster, nodeName: string): Promise<void> {
+    const instanceId = config.nodes.find(({ name }) => name === nodeName)?.instanceId ?? "";
+    const ofNodes = this.#plan.plugins.map(clusterPlugin).filter((each) => !each.controllerPublishes);
+    for (const { name: provider, isShared } of ofNodes) {
+      const caller = cloud.forCaller({ path: "in-tree", component: "power", provider });
+      for (const { id, attachments } of isShared ? [] : await caller.listDisks(this.#signal)) {
+        if (!attachments.some((each) => each.instanceId === instanceId)) continue;
+        const { path, plugin } = this.#watch.attacherOf(id, nodeName) ?? { path: "in-tree", plugin: "" };
+        this.#watch.asked({ op: "detach", path, plugin, diskId: id, nodeName });
+        await caller.detachDisk(id, instanceId, this.#signal);
+      }
+    }
   }
 
   async #until(what: string, holds: () => boolean): Promise<void> {

@@ -1,7 +1,8 @@
 /** What the operators of a swarm's world can do, whatever the operation: the ways that operations have in common. */
-import { resources } from "@longshore/kube";
+import { isNotFound, resources } from "@longshore/kube";
 import { type InProcessCluster, type PluginName, writerSetName } from "@longshore/local";
 import type { Random, VirtualClock } from "@longshore/runtime";
+import type { MachineTime } from "../../machine-time.ts";
 import type { SwarmPlan } from "../swarm-plan.ts";
 
 /** What the operators have. */
@@ -16,6 +17,10 @@ export interface OperatorsEnv {
   losePower(node: string): void;
   /** Stops a running component, which sees and does nothing more until the returned function lets it go on. */
   pause(component: string): () => void;
+  /** The provider takes what the node has attached by itself off a machine that is off. */
+  letGo(node: string): Promise<void>;
+  /** How time passes on the node. */
+  machineOf(node: string): MachineTime;
 }
 
 /** What was drawn for one operation. */
@@ -58,6 +63,8 @@ export class Operators {
   async end(): Promise<void> {
     const { cluster, plan } = this.env;
     this.#hasEnded = true;
+    // Those who wait for a node that is gone wait for the controllers, too.
+    await this.#startThoseDown((name) => !isOfNode(cluster, name));
     await Promise.all(this.#laters);
     // What failed as it started: a change may wait for it, such as a crossing for a driver on every node.
     await this.#startThoseDown();
@@ -101,7 +108,8 @@ export class Operators {
 
   /** Does it after this time, beside the other operations, and before the world comes to rest. */
   later(ms: number, make: () => Promise<unknown>): void {
-    const done = this.env.clock.sleep(ms, this.signal).then(() => this.insist(make));
+    // With a signal of its own: those who wait at one time are not bounded.
+    const done = this.env.clock.sleep(ms, new AbortController().signal).then(() => this.insist(make));
     done.catch(() => {});
     this.#laters.push(done);
   }
@@ -130,14 +138,22 @@ export class Operators {
   async setSchedulable(name: string, isSchedulable: boolean): Promise<void> {
     const body = { spec: { unschedulable: isSchedulable ? null : true } };
     const options = { signal: this.signal };
-    await this.env.cluster.kube.patch(resources.nodes, { name }, { type: "merge", body }, options);
+    const { kube } = this.env.cluster;
+    await kube.patch(resources.nodes, { name }, { type: "merge", body }, options).catch((error) => {
+      // A Node that was deleted is made again by its agent, schedulable.
+      if (!isNotFound(error)) throw error;
+    });
   }
 
-  async #startThoseDown(): Promise<void> {
+  async #startThoseDown(selects: (name: string) => boolean = () => true): Promise<void> {
     const { cluster } = this.env;
-    for (const name of cluster.componentNames) {
+    for (const name of cluster.componentNames.filter(selects)) {
       // One that is being restarted may not have ended yet.
       if (!cluster.isRunning(name)) await this.insist(() => cluster.start(name));
     }
   }
+}
+
+function isOfNode({ config }: InProcessCluster, component: string): boolean {
+  return config.nodes.some(({ name }) => component === name || component === `csi-node/${name}`);
 }

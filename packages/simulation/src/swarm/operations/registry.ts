@@ -3,6 +3,8 @@ import type { OperationKind } from "../swarm-plan.ts";
 import { apiServerRestart, componentCrash, componentRestart, powerLoss } from "./components.ts";
 import { crossing, gateFlip } from "./gates.ts";
 import { leaderPaused } from "./leaders.ts";
+import { clockJump, nodePaused } from "./machine-time.ts";
+import { nodeDeleted, nodeReplaced, outOfService } from "./node-objects.ts";
 import type { Operation } from "./operators.ts";
 import { drain, podDeleted, scale } from "./pods.ts";
 
@@ -15,6 +17,11 @@ export const operationsByKind: Readonly<Record<OperationKind, Operation>> = {
   componentRestart,
   apiServerRestart,
   powerLoss,
+  nodePaused,
+  clockJump,
+  nodeDeleted,
+  nodeReplaced,
+  outOfService,
   gateFlip,
   crossing,
   leaderPaused,
