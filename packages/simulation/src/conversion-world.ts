@@ -1,6 +1,6 @@
 /** A cluster on the virtual clock whose PersistentVolumes are converted, with the contract checked after every call of anybody. */
 import { createHash } from "node:crypto";
-import { type KubeClient, resources, type StatefulSet } from "@longshore/kube";
+import { type KubeClient, type KubeObject, resources, type StatefulSet } from "@longshore/kube";
 import {
   acknowledgedRecords,
   classNameOf,
@@ -74,6 +74,8 @@ export interface ConversionWorldOptions {
   /** The writer's template describes its disk itself: of EBS alone, and one writer. */
   readonly inline?: boolean;
   readonly seed?: number;
+  /** CustomResourceDefinitions of snapshots; with them, snapshots are made. */
+  readonly snapshotDefinitions?: readonly KubeObject[];
   /** Stands before every call of the cluster's components. */
   readonly gate?: CallGate;
   /** Called for every attach and detach that took effect. */
@@ -160,7 +162,7 @@ export class ConversionWorld {
 
   static async #create(clock: VirtualClock, options: ConversionWorldOptions): Promise<ConversionWorld> {
     const { plugins, replicas = 1, nodes = replicas, inline: isInline = false } = options;
-    const { seed = 1, gate, onDisk, onViolation } = options;
+    const { seed = 1, gate, onDisk, onViolation, snapshotDefinitions = [] } = options;
     const random: Random = new SeededRandom(seed);
     const env: RuntimeEnv = { clock, random, logger: silentLogger, meter: noMeter };
     const config = clusterConfig(nodes, "unprivileged", { plugins });
@@ -186,6 +188,7 @@ export class ConversionWorld {
     const cluster = await createInProcessCluster(env, {
       config,
       programs: (host) => recordPrograms(clock, host),
+      snapshotDefinitions,
       // As a machine does: a registrar that the kubelet refuses ends.
       restartsEnded: true,
       onDriverCall: (_place, { rpc, volumeId }) => driverCalls.push({ rpc, volumeId }),

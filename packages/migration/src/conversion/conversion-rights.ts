@@ -17,7 +17,11 @@ const everywhere = [
     resources: ["volumeattachments", "csinodes", "csidrivers", "storageclasses"],
     verbs: read,
   },
-  { apiGroups: ["snapshot.storage.k8s.io"], resources: ["volumesnapshots"], verbs: ["list"] },
+  {
+    apiGroups: ["snapshot.storage.k8s.io"],
+    resources: ["volumesnapshots", "volumesnapshotcontents"],
+    verbs: ["list"],
+  },
   // Workloads are only patched where they are to be scaled.
   {
     apiGroups: ["apps"],

@@ -15,11 +15,11 @@ import { type ConversionView, readConversionView } from "./conversion-view.ts";
 import { policyOf } from "./decide-volume-step.ts";
 import { convertedClaim, convertedClass, convertedVolume, ownersOf } from "./objects/index.ts";
 import { probeCreations } from "./probe-creations.ts";
+import { snapshotRefusals } from "./snapshot-refusals.ts";
 import {
   claimRefusals,
   driverRefusals,
   ownerRefusals,
-  snapshotRefusals,
   volumeRefusals,
   volumeUse,
 } from "./volume-refusals.ts";
@@ -143,7 +143,7 @@ function planVolume(
     ...ownerRefusals(claim, index, options),
     ...(index.isVolume(newName) ? [nameTaken(newName)] : []),
     ...driverRefusals(driver, view, object),
-    ...snapshotRefusals(claim, index),
+    ...snapshotRefusals(claim, converted.object, index),
     ...use.refusals,
   ];
   if (refusals.length > 0) return { refusals };
