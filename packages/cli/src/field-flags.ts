@@ -36,6 +36,8 @@ export const clusterFields: FieldFlags = {
     scaleDown: "--scale-down",
     wait: "--wait",
     ownersPaused: "--owners-paused",
+    templates: "--templates",
+    classSuffix: "--class-suffix",
   } satisfies FlagsOf<ConversionPlanOptions>),
   platform: "--platform",
   ...({ plugin: "--plugin" } satisfies FlagsOf<ProcessQualificationOptions>),

@@ -23,6 +23,7 @@ import {
   type ConversionResult,
   carryReplacements,
   isUnfinishedConversion,
+  joinedResults,
   newJournal,
   openReplacements,
   planConversion,
@@ -295,7 +296,11 @@ export class ConversionWorld {
     const known = await this.replacements(operator);
     const { replacements = [], clusterId } = plan;
     const objects = startedReplacements(replacements, known, clusterId, "convert");
-    return merged([resumed, result, await carryReplacements(env, objects, runOptions(options), never())]);
+    return joinedResults([
+      resumed,
+      result,
+      await carryReplacements(env, objects, runOptions(options), never()),
+    ]);
   }
 
   /** Goes on with unfinished ways back, and carries back what has been converted, wholly or in part. */
@@ -322,7 +327,7 @@ export class ConversionWorld {
     const objects = startedReplacements(back.replacements, known, clusterId, "undo");
     const env = { ...this.#env, ...operator };
     const carried = await carryReplacements(env, objects, runOptions(options), never());
-    return { ...merged([resumed, result, carried]), refused: [...plan.refused, ...back.refused] };
+    return { ...joinedResults([resumed, result, carried]), refused: [...plan.refused, ...back.refused] };
   }
 
   /** Classes and StatefulSets that an earlier run has left half-done come first: one of them may be away. */
@@ -474,15 +479,6 @@ export class ConversionWorld {
 
 function runOptions({ parallel = 1, onEvent }: CarryOptions) {
   return { journalDir, backupDir, parallel, ...(onEvent === undefined ? {} : { onEvent }) };
-}
-
-function merged(results: readonly ConversionResult[]): ConversionResult {
-  return {
-    converted: results.flatMap(({ converted }) => converted),
-    failed: results.flatMap(({ failed }) => failed),
-    left: results.flatMap(({ left }) => left),
-    elapsedMs: results.reduce((sum, { elapsedMs }) => sum + elapsedMs, 0),
-  };
 }
 
 function namesOf({ planned }: VolumeJournal): string[] {

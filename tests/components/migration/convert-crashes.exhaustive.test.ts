@@ -30,3 +30,26 @@ test.each<CrashStory>([
     expect(points).toBeGreaterThan(60);
   },
 );
+
+test.each<CrashStory>([
+  { killed: "convert", next: "convert", objects: "beside" },
+  { killed: "convert", next: "undo", objects: "beside" },
+  { killed: "undo", next: "undo", objects: "beside" },
+  { killed: "convert", next: "convert", objects: "in place" },
+  { killed: "convert", next: "undo", objects: "in place" },
+])(
+  "$killed of a StatefulSet's template and its class, $objects, is killed at its calls, and then $next",
+  {
+    timeout: 1_800_000,
+  },
+  async (story) => {
+    // In place, the class alone changes.
+    const every = story.objects === "beside" ? 1 : 2;
+    const { points, failures } = await crashConversion(story, (call) => call % every === 0);
+    console.log(
+      `${story.killed} ${story.objects}, then ${story.next}: ${points - failures.length}/${points} crash points`,
+    );
+    expect(failures).toEqual([]);
+    expect(points).toBeGreaterThan(20);
+  },
+);

@@ -28,6 +28,9 @@ export interface ConvertFlags extends TargetFlags {
   readonly plugin?: readonly string[];
   readonly selector?: string;
   readonly all?: true;
+  readonly classes?: true;
+  readonly templates?: true;
+  readonly classSuffix?: string;
   readonly rules?: string;
   readonly fromDriver?: string;
   readonly toDriver?: string;
@@ -62,6 +65,15 @@ export function withVolumes(command: Command): Command {
     .option("--namespace <name>", "volumes of claims in this namespace; may be repeated", repeated)
     .addOption(pluginsOption("volumes of this in-tree plugin"))
     .option("--selector <labels>", "volumes whose claim has these labels, e.g. app=web")
+    .option("--classes", "in-tree StorageClasses, too; alone: these, and no volumes")
+    .option(
+      "--templates",
+      "claim templates of StatefulSets, too: each set is made again around its running pods; alone: these, and no volumes",
+    )
+    .option(
+      "--class-suffix <text>",
+      "make new classes beside the old ones, with this at the end of the name, e.g. -csi (default: in their place)",
+    )
     .option(
       "--scale-down",
       "scale StatefulSets, Deployments and ReplicaSets that use the volumes to 0, and back",
@@ -105,6 +117,13 @@ Exit codes: ${exitCodes.done} done, ${exitCodes.failed} failed or refused, ${exi
 /** What the flags ask of a plan. @throws UsageError, HandleRuleError */
 export async function planOptions(flags: ConvertFlags): Promise<ConversionPlanOptions> {
   const { pv, namespace, plugin, selector, rules, fromDriver, toDriver } = flags;
+  const { classes = false, templates = false, classSuffix } = flags;
+  if (classSuffix !== undefined && !/^[a-z0-9.-]*[a-z0-9]$/.test(classSuffix)) {
+    throw new UsageError("--class-suffix: small letters, digits, - and ., with a letter or digit at the end");
+  }
+  if (classSuffix !== undefined && !classes && !templates) {
+    throw new UsageError("--class-suffix: it is for --classes and --templates");
+  }
   const rule = rules === undefined ? undefined : parseHandleRules(await ruleFile(rules));
   if (rule === undefined && (fromDriver !== undefined || toDriver !== undefined)) {
     throw new UsageError("--rules: volumes of a driver need a file that says how their handles are mapped");
@@ -123,6 +142,10 @@ export async function planOptions(flags: ConvertFlags): Promise<ConversionPlanOp
     ...(plugins === undefined ? {} : { plugins }),
     ...(selector === undefined ? {} : { selector }),
     ...(rule === undefined ? {} : { rule }),
+    ...(classSuffix === undefined ? {} : { classSuffix }),
+    noVolumes: (classes || templates) && !areVolumesChosen(flags),
+    classes,
+    templates,
     scaleDown: flags.scaleDown === true,
     wait: flags.wait === true,
     ownersPaused: flags.ownersPaused === true,
@@ -150,12 +173,14 @@ export function runOptions(flags: ConvertFlags): Omit<ConversionRunOptions, "jou
   };
 }
 
-/** @throws UsageError where no volume is chosen: a run of all is asked for by name */
-export function requireChoice({ pv, namespace, plugin, selector, all, rules }: ConvertFlags): void {
-  const isChosen = [pv, namespace, plugin, selector, all, rules].some((each) => each !== undefined);
-  if (!isChosen) {
-    throw new UsageError(
-      "--all: which volumes? Choose by --pv, --namespace, --plugin or --selector, or say --all",
-    );
-  }
+function areVolumesChosen({ pv, namespace, plugin, selector, all, rules }: ConvertFlags): boolean {
+  return [pv, namespace, plugin, selector, all, rules].some((each) => each !== undefined);
+}
+
+/** @throws UsageError where nothing is chosen: a run of all is asked for by name */
+export function requireChoice(flags: ConvertFlags): void {
+  if (areVolumesChosen(flags) || flags.classes === true || flags.templates === true) return;
+  throw new UsageError(
+    "--all: which volumes? Choose by --pv, --namespace, --plugin or --selector, or say --all; --classes and --templates are for what makes new ones",
+  );
 }

@@ -5,14 +5,20 @@ import {
   type ConversionDirection,
   type ConversionEvent,
   type ConversionPlan,
+  type ConversionResult,
+  carryReplacements,
   conversionRoles,
   conversionStatusOf,
   isUnfinishedConversion,
+  joinedResults,
   newJournal,
   originalVolume,
   planConversion,
   planUndo,
+  planUndoReplacements,
+  type ReplacementJournal,
   readJournals,
+  replacementStatusOf,
   runConversion,
   StepTimeoutError,
   underCrossingLease,
@@ -33,7 +39,9 @@ import {
   withTarget,
   withVolumes,
 } from "./convert-flags.ts";
+import { isObjectToUndo, objectJournals, objectsLeftOpen, objectsToBegin } from "./convert-objects.ts";
 import {
+  leftClassWords,
   planWords,
   refusedWords,
   resultJson,
@@ -97,16 +105,22 @@ async function plan(flags: OfflineFlags, signal: AbortSignal): Promise<number> {
   const options = await planOptions(flags);
   return within(flags, signal, async (target) => {
     const journals = await journalsOf(target, target.env.kube, signal);
-    const made = await planConversion(target.env, options, signal, unfinished(journals));
+    const objects = await objectJournals(target, target.env.kube, signal);
+    const skipped = new Set([...unfinished(journals), ...unfinished(objects)]);
+    const made = await planConversion(target.env, options, signal, skipped);
     process.stdout.write(flags.json === true ? `${JSON.stringify(made)}\n` : planWords(made));
-    return made.refused.length > 0 && made.volumes.length === 0 ? exitCodes.failed : exitCodes.done;
+    const isEmpty = made.volumes.length === 0 && made.replacements?.length === 0;
+    return made.refused.length > 0 && isEmpty ? exitCodes.failed : exitCodes.done;
   });
 }
 
 function status(flags: ConvertFlags, signal: AbortSignal): Promise<number> {
   return within(flags, signal, async (target) => {
     const rows = conversionStatusOf((await journalsOf(target, target.env.kube, signal)).values());
-    process.stdout.write(flags.json === true ? `${JSON.stringify({ volumes: rows })}\n` : statusWords(rows));
+    const objects = replacementStatusOf((await objectJournals(target, target.env.kube, signal)).values());
+    const text =
+      flags.json === true ? `${JSON.stringify({ volumes: rows, objects })}\n` : statusWords(rows, objects);
+    process.stdout.write(text);
     return exitCodes.done;
   });
 }
@@ -135,18 +149,34 @@ async function carry(
         progress.status(`  … waits for ${waitWords(wait)}`);
       return await underCrossingLease(target.env, { identity, onWaiting }, signal, async (kube, term) => {
         progress.clear();
-        const journals = await journalsToCarry({ direction, flags, options, target }, kube, term);
-        if (journals === undefined) return exitCodes.failed;
-        const { journalDir } = target;
-        const result = await runConversion(
-          { ...target.env, kube },
-          journals,
-          { ...ran, journalDir, onEvent },
-          term,
-        );
+        const env = { ...target.env, kube };
+        const run = { ...ran, journalDir: target.journalDir, onEvent };
+        // An object may be away: nothing is planned before it is there again.
+        const open = await objectsLeftOpen(target, kube, direction, term);
+        const results = [await carryReplacements(env, open, run, term)];
+        let classes: NonNullable<ConversionPlan["classes"]> = [];
+        if (!results.some(hasFailed)) {
+          const work = await workToCarry({ direction, flags, options, target }, kube, term);
+          if (work === undefined) return exitCodes.failed;
+          classes = work.classes;
+          results.push(await runConversion(env, work.volumes, run, term));
+          const isComplete = results.every((each) => !hasFailed(each) && each.left.length === 0);
+          results.push(
+            isComplete
+              ? await carryReplacements(env, work.objects, run, term)
+              : {
+                  converted: [],
+                  failed: [],
+                  left: work.objects.map(({ planned }) => planned.key),
+                  elapsedMs: 0,
+                },
+          );
+        }
+        const result = joinedResults(results);
         progress.clear();
         const verb = direction === "convert" ? "converted" : "undone";
         process.stdout.write(flags.json === true ? resultJson(result) : resultWords(verb, result));
+        if (flags.json !== true) process.stdout.write(leftClassWords(classes));
         if (result.failed.length > 0) {
           const isLate = result.failed.every(({ error }) => error instanceof StepTimeoutError);
           return isLate ? exitCodes.timedOut : exitCodes.failed;
@@ -167,12 +197,18 @@ interface Asked {
   readonly target: ConversionTarget;
 }
 
+/** What a run carries. */
+interface Work {
+  readonly volumes: readonly VolumeJournal[];
+  readonly objects: readonly ReplacementJournal[];
+  /** Classes that stay as they are. */
+  readonly classes: NonNullable<ConversionPlan["classes"]>;
+}
+
+const hasFailed = ({ failed }: ConversionResult): boolean => failed.length > 0;
+
 /** What an earlier run has left, and then what is new; undefined where something is refused. */
-async function journalsToCarry(
-  asked: Asked,
-  kube: KubeClient,
-  signal: AbortSignal,
-): Promise<readonly VolumeJournal[] | undefined> {
+async function workToCarry(asked: Asked, kube: KubeClient, signal: AbortSignal): Promise<Work | undefined> {
   const { direction, flags, options, target } = asked;
   const known = await journalsOf(target, kube, signal);
   const open = [...known.values()].filter(isUnfinishedConversion);
@@ -182,15 +218,11 @@ async function journalsToCarry(
     throw new UsageError(`an undo of ${names} is unfinished: end it first with longshore convert undo`);
   }
   const resumed = open.filter((journal) => journal.direction === direction);
-  const made =
+  const env = { ...target.env, kube };
+  const made: PlannedWork =
     direction === "convert"
-      ? await planConversion({ ...target.env, kube }, options, signal, unfinished(known))
-      : await planUndo(
-          kube,
-          [...known.values()].filter((journal) => isToUndo(journal, asked)),
-          options,
-          signal,
-        );
+      ? await planConversion(env, options, signal, unfinished(known))
+      : await plannedUndo(asked, known, kube, signal);
   const json = flags.json === true;
   if (made.refused.length > 0) {
     if (json) process.stdout.write(`${JSON.stringify({ kind: "refused", refused: made.refused })}\n`);
@@ -200,7 +232,31 @@ async function journalsToCarry(
       return undefined;
     }
   }
-  return [...resumed, ...freshJournals(made.volumes, known, asked)];
+  return {
+    volumes: [...resumed, ...freshJournals(made.volumes, known, asked)],
+    objects: await objectsToBegin(target, kube, made.replacements ?? [], direction, signal),
+    classes: made.classes ?? [],
+  };
+}
+
+type PlannedWork = Pick<ConversionPlan, "volumes" | "refused" | "classes" | "replacements">;
+
+async function plannedUndo(
+  asked: Asked,
+  known: ReadonlyMap<string, VolumeJournal>,
+  kube: KubeClient,
+  signal: AbortSignal,
+): Promise<PlannedWork> {
+  const { options, target } = asked;
+  const ofVolumes = [...known.values()].filter((journal) => isToUndo(journal, asked));
+  const objects = [...(await objectJournals(target, kube, signal)).values()];
+  const { volumes, refused } = await planUndo(kube, ofVolumes, options, signal);
+  const back = await planUndoReplacements(
+    kube,
+    objects.filter((journal) => isObjectToUndo(journal, options)),
+    signal,
+  );
+  return { volumes, refused: [...refused, ...back.refused], replacements: back.replacements };
 }
 
 function freshJournals(
@@ -216,7 +272,7 @@ function freshJournals(
 
 /** Of a journal whose volume is, or is becoming, a converted one. */
 function isToUndo(journal: VolumeJournal, { flags, options }: Asked): boolean {
-  if (journal.direction === "undo") return false;
+  if (journal.direction === "undo" || options.noVolumes === true) return false;
   const { planned } = journal;
   const names = [planned.volume, planned.toAfter.metadata?.name];
   if (flags.selector !== undefined) {
@@ -235,8 +291,8 @@ function journalsOf({ env, clusterId, journalDir }: ConversionTarget, kube: Kube
   return readJournals({ kube, host: env.host, dir: journalDir }, clusterId, signal);
 }
 
-function unfinished(journals: ReadonlyMap<string, VolumeJournal>): ReadonlySet<string> {
+function unfinished(journals: ReadonlyMap<string, { readonly finishedAt?: string }>): ReadonlySet<string> {
   return new Set(
-    [...journals].filter(([, journal]) => isUnfinishedConversion(journal)).map(([name]) => name),
+    [...journals].filter(([, { finishedAt }]) => finishedAt === undefined).map(([name]) => name),
   );
 }
