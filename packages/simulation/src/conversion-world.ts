@@ -16,26 +16,26 @@ import {
   writerSet,
 } from "@longshore/local";
 import {
+  type ConversionDirection,
   type ConversionEvent,
   type ConversionPlan,
   type ConversionPlanOptions,
   type ConversionResult,
+  carryReplacements,
   type InlineJournal,
   isUnfinishedConversion,
-  isUnfinishedInline,
-  newInlineJournal,
+  joinedResults,
   newJournal,
-  openTemplates,
+  openReplacements,
   planConversion,
-  planInlineConversion,
-  planInlineUndo,
   planUndo,
+  planUndoReplacements,
+  type ReplacementJournal,
   readClusterId,
-  readInlineJournals,
   readJournals,
+  readReplacementJournals,
   runConversion,
-  runInlineConversion,
-  templateKey,
+  startedReplacements,
   type UndoPlan,
   type VolumeJournal,
 } from "@longshore/migration";
@@ -54,6 +54,7 @@ import { ConversionWatch } from "./conversion-watch.ts";
 import { type CallGate, Life } from "./cut.ts";
 import { FaultDraws } from "./fault-draws.ts";
 import { FaultyCloud } from "./faulty-cloud.ts";
+import { convertInline, inlineJournals, undoInline } from "./inline-conversion.ts";
 import { attachmentCalls, worldOf } from "./world.ts";
 
 /** A new one for each wait: those of dead processes never end, and leave their listeners on it. */
@@ -309,6 +310,9 @@ export class ConversionWorld {
   /** Goes on with what is unfinished, and converts what else is there. */
   async convert(operator: Operator, options: CarryOptions = {}): Promise<ConversionResult> {
     const env = { ...this.#env, ...operator };
+    if (this.#isInline) return convertInline(env, runOptions(options), options, never());
+    const resumed = await this.#resumeReplacements(operator, "convert", options);
+    if (resumed.failed.length > 0) return resumed;
     const journals = await this.journals(operator);
     const unfinished = [...journals.values()].filter(isUnfinishedConversion);
     const names = new Set(unfinished.flatMap((journal) => namesOf(journal)));
@@ -316,22 +320,24 @@ export class ConversionWorld {
     const begun = plan.volumes.map((planned) =>
       newJournal(planned, plan.clusterId, "convert", journals.get(planned.volume)),
     );
-    const templates = await this.templates(operator);
-    const inline = await planInlineConversion(
-      operator.kube,
-      { scaleDown: options.scaleDown === true, sizes: { others: "32Mi", byVolume: new Map() } },
-      never(),
-      openTemplates(templates.values()),
-    );
-    const open = [...templates.values()].filter(isUnfinishedInline);
-    const fresh = inline.templates.map((planned) =>
-      newInlineJournal(planned, plan.clusterId, "convert", templates.get(templateKey(planned))),
-    );
-    return this.#run(operator, [...unfinished, ...begun], [...open, ...fresh], options);
+    const result = await this.#run(operator, [...unfinished, ...begun], options);
+    if (result.failed.length > 0) return result;
+    const known = await this.replacements(operator);
+    const { replacements = [], clusterId } = plan;
+    const objects = startedReplacements(replacements, known, clusterId, "convert");
+    return joinedResults([
+      resumed,
+      result,
+      await carryReplacements(env, objects, runOptions(options), never()),
+    ]);
   }
 
   /** Goes on with unfinished ways back, and carries back what has been converted, wholly or in part. */
   async undo(operator: Operator, options: CarryOptions = {}): Promise<ConversionResult & Partial<UndoPlan>> {
+    if (this.#isInline)
+      return undoInline({ ...this.#env, ...operator }, runOptions(options), options, never());
+    const resumed = await this.#resumeReplacements(operator, "undo", options);
+    if (resumed.failed.length > 0) return resumed;
     const journals = [...(await this.journals(operator)).values()];
     const unfinished = journals.filter(
       (journal) => journal.direction === "undo" && isUnfinishedConversion(journal),
@@ -344,27 +350,37 @@ export class ConversionWorld {
       const earlier = converted.find((journal) => journal.planned.volume === name);
       return newJournal(planned, clusterId, "undo", earlier);
     });
-    const templates = [...(await this.templates(operator)).values()];
-    const open = templates.filter((each) => each.direction === "undo" && isUnfinishedInline(each));
-    const carried = templates.filter(({ direction }) => direction === "convert");
-    const inline = await planInlineUndo(
-      operator.kube,
-      carried,
-      { scaleDown: options.scaleDown === true },
-      never(),
-    );
-    const fresh = inline.templates.map((planned) => {
-      const earlier = carried.find((each) => templateKey(each.planned) === templateKey(planned));
-      return newInlineJournal(planned, clusterId, "undo", earlier);
-    });
-    const result = await this.#run(operator, [...unfinished, ...begun], [...open, ...fresh], options);
-    return { ...result, refused: [...plan.refused, ...inline.refused] };
+    const result = await this.#run(operator, [...unfinished, ...begun], options);
+    if (result.failed.length > 0) return { ...result, refused: plan.refused };
+    const known = await this.replacements(operator);
+    const done = [...known.values()].filter(({ direction }) => direction === "convert");
+    const back = await planUndoReplacements(operator.kube, done, never());
+    const objects = startedReplacements(back.replacements, known, clusterId, "undo");
+    const env = { ...this.#env, ...operator };
+    const carried = await carryReplacements(env, objects, runOptions(options), never());
+    return { ...joinedResults([resumed, result, carried]), refused: [...plan.refused, ...back.refused] };
   }
 
-  /** The journals of workloads, by their keys. */
-  async templates(operator: Operator): Promise<ReadonlyMap<string, InlineJournal>> {
+  /** The journals of workloads whose templates name disks themselves, by their keys. */
+  templates(operator: Operator): Promise<ReadonlyMap<string, InlineJournal>> {
+    return inlineJournals({ ...this.#env, ...operator }, { journalDir }, never());
+  }
+
+  /** Classes and StatefulSets that an earlier run has left half-done come first: one of them may be away. */
+  async #resumeReplacements(
+    operator: Operator,
+    direction: ConversionDirection,
+    options: CarryOptions,
+  ): Promise<ConversionResult> {
+    const known = await this.replacements(operator);
+    const open = await openReplacements(operator.kube, known, direction, never());
+    return carryReplacements({ ...this.#env, ...operator }, open, runOptions(options), never());
+  }
+
+  /** The journals of classes and StatefulSets. */
+  async replacements(operator: Operator): Promise<ReadonlyMap<string, ReplacementJournal>> {
     const clusterId = await readClusterId(operator.kube, never());
-    return readInlineJournals({ ...operator, dir: journalDir }, clusterId, never());
+    return readReplacementJournals({ ...operator, dir: journalDir }, clusterId, never());
   }
 
   async journals(operator: Operator): Promise<ReadonlyMap<string, VolumeJournal>> {
@@ -372,17 +388,12 @@ export class ConversionWorld {
     return readJournals({ ...operator, dir: journalDir }, clusterId, never());
   }
 
-  async #run(
+  #run(
     operator: Operator,
     journals: readonly VolumeJournal[],
-    templates: readonly InlineJournal[],
-    { parallel = 1, onEvent }: CarryOptions,
+    options: CarryOptions,
   ): Promise<ConversionResult> {
-    const options = { journalDir, backupDir, parallel, ...(onEvent === undefined ? {} : { onEvent }) };
-    const env = { ...this.#env, ...operator };
-    return templates.length === 0
-      ? runConversion(env, journals, options, never())
-      : runInlineConversion(env, templates, options, never());
+    return runConversion({ ...this.#env, ...operator }, journals, runOptions(options), never());
   }
 
   /** Sums over every file of every disk and share, by their paths. */
@@ -505,6 +516,10 @@ export class ConversionWorld {
         wrong.push(`StatefulSet ${metadata.name} has ${spec?.replicas} replicas`);
     return wrong;
   }
+}
+
+function runOptions({ parallel = 1, onEvent }: CarryOptions) {
+  return { journalDir, backupDir, parallel, ...(onEvent === undefined ? {} : { onEvent }) };
 }
 
 function namesOf({ planned }: VolumeJournal): string[] {

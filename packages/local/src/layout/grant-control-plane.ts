@@ -63,7 +63,12 @@ const controllerManagerRules: readonly AccessRule[] = [
   },
   { group: "", resource: "persistentvolumes/status", verbs: ["update"], reason: "the phase of volumes" },
   { group: "", resource: "events", verbs: ["create", "patch"], reason: "what has happened" },
-  { group: "apps", resource: "statefulsets", verbs: cached, reason: "which pods there are to be" },
+  {
+    group: "apps",
+    resource: "statefulsets",
+    verbs: [...cached, "get"],
+    reason: "which pods there are to be, and whether a set that adopts them is still there",
+  },
   { group: "apps", resource: "statefulsets/status", verbs: ["patch"], reason: "how many there are" },
   {
     group: "apps",

@@ -1,7 +1,7 @@
 /** The decision of the StatefulSet controller, as a table; what a set needs is in `plan-stateful-set.test.ts`. */
 import type { Pod, StatefulSet, Stored } from "@longshore/kube";
 import { pureDecision } from "@longshore/kube/testing";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import {
   decideStatefulSetStep,
   noProgress,
@@ -45,7 +45,7 @@ const counts = (replicas: number, readyReplicas = replicas, observedGeneration =
 
 /** The step and what it is about. */
 function nameOf(step: StatefulSetStep): string {
-  if (step.step === "deletePod" || step.step === "createPod")
+  if (step.step === "deletePod" || step.step === "createPod" || step.step === "adoptPod")
     return `${step.step} ${step.pod.metadata?.name}`;
   if (step.step === "createClaim") return `createClaim ${step.claim.metadata?.name}`;
   if (step.step === "reportStatus") return `reportStatus ${JSON.stringify(step.status)}`;
@@ -107,6 +107,36 @@ const table: readonly [string, Stored<StatefulSet>, readonly Stored<Pod>[], Part
   ];
 
 test.each(table)("%s", (_name, set, pods, progress, expected) => {
-  const step = pureDecision(decideStatefulSetStep)({ set, pods, progress: { ...noProgress, ...progress } });
+  const seen = { set, pods, orphans: [], progress: { ...noProgress, ...progress } };
+  const step = pureDecision(decideStatefulSetStep)(seen);
   expect(nameOf(step)).toBe(expected);
+});
+
+describe("pods that nothing controls", () => {
+  const labels = { labels: { app: "web" } };
+  const orphan = aPod("web-0", "Running", labels);
+  const step = (orphans: readonly Stored<Pod>[], more: object = {}, progress: Partial<PlanProgress> = {}) =>
+    nameOf(
+      decideStatefulSetStep({
+        set: { ...aSet({ replicas: 1 }), metadata: metadata("web", { generation: 2, ...more }) },
+        pods: [],
+        orphans,
+        progress: { ...noProgress, ...progress },
+      }),
+    );
+
+  test("are adopted where the selector matches them and their name is an ordinal's", () => {
+    expect(step([orphan])).toBe("adoptPod web-0");
+    expect(step([orphan], {}, { podsAdopted: 1 })).toBe(report(1));
+  });
+
+  test("are left alone otherwise", () => {
+    expect(step([aPod("web-0", "Running", { labels: { app: "other" } })])).toBe("createClaim data-web-0");
+    expect(step([aPod("web-x", "Running", labels)])).toBe("createClaim data-web-0");
+    expect(step([aPod("web-0", "Succeeded", labels)])).toBe("createClaim data-web-0");
+  });
+
+  test("are neither adopted nor deleted by a set that is being deleted", () => {
+    expect(step([orphan], going)).toBe(report(0));
+  });
 });

@@ -18,13 +18,15 @@ export interface StatefulSetPlan {
 
 /** Plans what the set needs. With `OrderedReady` a pod waits until all lower ordinals are ready. */
 export function planStatefulSet(set: Stored<StatefulSet>, pods: readonly Stored<Pod>[]): StatefulSetPlan {
-  const wanted = isDeleting(set) ? 0 : (set.spec?.replicas ?? 1);
+  const wanted = set.spec?.replicas ?? 1;
   const parallel = set.spec?.podManagementPolicy === "Parallel";
   const byOrdinal = new Map(pods.map((pod) => [ordinalOf(set.metadata.name, pod.metadata.name), pod]));
   const status = {
     replicas: pods.length,
     readyReplicas: pods.filter((pod) => isPodReady(pod) && !isDeleting(pod)).length,
   };
+  // The garbage collector takes its pods, or leaves them, as the deletion says.
+  if (isDeleting(set)) return { create: [], delete: [], status };
   const create: number[] = [];
   const remove: Stored<Pod>[] = [];
   for (let ordinal = 0; ordinal < wanted; ordinal++) {
@@ -44,7 +46,8 @@ export function planStatefulSet(set: Stored<StatefulSet>, pods: readonly Stored<
   return { create, delete: [...remove, ...toDelete.filter((pod) => !isDeleting(pod))], status };
 }
 
-function ordinalOf(setName: string, podName: string): number | undefined {
+/** Of a pod named for the set. */
+export function ordinalOf(setName: string, podName: string): number | undefined {
   if (!podName.startsWith(`${setName}-`)) return undefined;
   const digits = podName.slice(setName.length + 1);
   return /^(0|[1-9][0-9]*)$/.test(digits) ? Number(digits) : undefined;

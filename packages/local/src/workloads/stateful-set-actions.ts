@@ -3,6 +3,7 @@ import {
   type Actions,
   isAlreadyExists,
   isConflict,
+  isDeleting,
   isNotFound,
   type KubeClient,
   refOf,
@@ -14,6 +15,18 @@ import type { ObservedStatefulSet, PlanProgress, StatefulSetStep } from "./decid
 /** The table of actions. */
 export function statefulSetActions(kube: KubeClient): Actions<ObservedStatefulSet, StatefulSetStep> {
   return {
+    async adoptPod({ pod, reference }, observed, { signal }) {
+      const { set } = observed;
+      // Live: a pod that gets an owner which is gone is deleted by the garbage collector.
+      const now = await kube.get(resources.statefulSets, refOf(set), { signal });
+      if (now === undefined || now.metadata.uid !== set.metadata.uid || isDeleting(now)) return settled;
+      const { uid, resourceVersion, ownerReferences = [] } = pod.metadata;
+      const body = { metadata: { uid, resourceVersion, ownerReferences: [...ownerReferences, reference] } };
+      await kube.patch(resources.pods, refOf(pod), { type: "merge", body }, { signal }).catch((error) => {
+        if (!isNotFound(error)) throw error;
+      });
+      return progressed(observed, { podsAdopted: observed.progress.podsAdopted + 1 });
+    },
     async deletePod({ pod }, observed, { signal }) {
       await kube.delete(resources.pods, refOf(pod), { uid: pod.metadata.uid, signal }).catch((error) => {
         if (!isConflict(error)) throw error; // Another pod of that name by now: not ours to delete.

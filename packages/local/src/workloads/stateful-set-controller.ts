@@ -2,13 +2,18 @@
  * Runs StatefulSets: keeps their pods and claims as `plan-stateful-set.ts` wants them. The rules are in
  * `decide-stateful-set-step.ts`, the writes in `stateful-set-actions.ts`.
  */
-import { forResource, owns, resources, startController, trackWrites } from "@longshore/kube";
+import { forResource, resources, startController, trackWrites } from "@longshore/kube";
 import type { Component } from "@longshore/runtime";
-import { decideStatefulSetStep, noProgress } from "./decide-stateful-set-step.ts";
+import { decideStatefulSetStep, noProgress, ownerOfStatefulSet } from "./decide-stateful-set-step.ts";
+import {
+  controlledBy,
+  orphansIn,
+  ownerIndexes,
+  ownershipIndexes,
+  ownsOrMayAdopt,
+} from "./pod-sets/controlled-objects.ts";
 import { statefulSetActions } from "./stateful-set-actions.ts";
 import type { WorkloadsEnv } from "./workloads-env.ts";
-
-const podsByOwnerIndex = "statefulset/ownerUID";
 
 /**
  * Starts the StatefulSet controller on the shared caches, two sets at a time; it works in the background until it is
@@ -16,20 +21,23 @@ const podsByOwnerIndex = "statefulset/ownerUID";
  */
 export function startStatefulSetController(given: WorkloadsEnv): Component {
   const env = trackWrites(given, given.informers);
-  const sets = env.informers.of(resources.statefulSets);
-  const pods = env.informers.of(resources.pods, {
-    indexes: { [podsByOwnerIndex]: (pod) => pod.metadata.ownerReferences?.map(({ uid }) => uid) ?? [] },
-  });
+  const sets = env.informers.of(resources.statefulSets, { indexes: ownerIndexes });
+  const pods = env.informers.of(resources.pods, { indexes: ownershipIndexes });
   return startController(env, {
     name: "statefulset",
     workers: 2,
     // Each step goes one further in a plan, which has an end.
     stepsMax: Number.POSITIVE_INFINITY,
-    sources: [forResource(sets, { deleted: "forget" }), owns(pods, "StatefulSet")],
+    sources: [forResource(sets, { deleted: "forget" }), ownsOrMayAdopt(pods, sets, ownerOfStatefulSet)],
     observe(key) {
       const set = sets.get(key);
       if (set === undefined) return undefined;
-      return { set, pods: pods.byIndex(podsByOwnerIndex, set.metadata.uid), progress: noProgress };
+      return {
+        set,
+        pods: controlledBy(pods, set.metadata.uid),
+        orphans: orphansIn(pods, set.metadata.namespace ?? "default"),
+        progress: noProgress,
+      };
     },
     decide: decideStatefulSetStep,
     actions: statefulSetActions(env.kube),

@@ -8,11 +8,13 @@ import { type KubeClient, resources } from "@longshore/kube";
 import type { Host } from "@longshore/runtime";
 import { JournalError } from "../crossing/crossing-journal.ts";
 import {
+  type Counted,
   crossingNamespace,
   type JournalStore,
   journalInConfigMap,
   journalInFile,
   journalKey,
+  type ParseJournal,
   twoJournals,
 } from "../crossing/journal-store.ts";
 import type { VolumeJournal } from "./conversion-types.ts";
@@ -52,15 +54,34 @@ export function conversionConfigMap(volume: string): string {
 }
 
 /** All journals of the cluster, by the name of the volume; of two of one volume the newer. @throws JournalError */
-export async function readJournals(
-  { kube, host, dir }: JournalPlaces,
+export function readJournals(
+  places: JournalPlaces,
   clusterId: string,
   signal: AbortSignal,
 ): Promise<ReadonlyMap<string, VolumeJournal>> {
-  const found = new Map<string, VolumeJournal>();
-  const add = (journal: VolumeJournal) => {
+  const form = { label: "volume", parse: parseVolumeJournal, keyOf: originalVolume, clusterId };
+  return journalsIn(places, form, signal);
+}
+
+/** Journals of one kind. */
+interface JournalForm<J> {
+  /** Value of {@link conversionLabel}. */
+  readonly label: string;
+  readonly parse: ParseJournal<J>;
+  readonly keyOf: (journal: J) => string;
+  readonly clusterId: string;
+}
+
+/** The journals of a kind, by what names them; of two of one name the newer. @throws JournalError */
+export async function journalsIn<J extends Counted & { readonly clusterId: string }>(
+  { kube, host, dir }: JournalPlaces,
+  { label, parse, keyOf, clusterId }: JournalForm<J>,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, J>> {
+  const found = new Map<string, J>();
+  const add = (journal: J) => {
     if (journal.clusterId !== clusterId) return;
-    const name = originalVolume(journal);
+    const name = keyOf(journal);
     const other = found.get(name);
     if (other === undefined || (journal.writes ?? 0) > (other.writes ?? 0)) found.set(name, journal);
   };
@@ -68,21 +89,20 @@ export async function readJournals(
     if (!file.endsWith(".json")) continue;
     const path = join(dir, file);
     const text = await host.readFile(path);
-    if (text !== undefined) add(parseVolumeJournal(text, path));
+    if (text !== undefined) add(parse(text, path));
   }
   let next: string | undefined;
   do {
     const page = await kube.list(resources.configMaps, {
       namespace: crossingNamespace,
-      labelSelector: `${conversionLabel}=volume`,
+      labelSelector: `${conversionLabel}=${label}`,
       limit: pageSize,
       ...(next === undefined ? {} : { continue: next }),
       signal,
     });
     for (const { metadata, data } of page.items) {
       const text = data?.[journalKey];
-      if (text !== undefined)
-        add(parseVolumeJournal(text, `ConfigMap ${crossingNamespace}/${metadata.name}`));
+      if (text !== undefined) add(parse(text, `ConfigMap ${crossingNamespace}/${metadata.name}`));
     }
     next = page.continue;
   } while (next !== undefined);

@@ -2,8 +2,7 @@
 import type { KubeClient } from "@longshore/kube";
 import type { Host, RuntimeEnv } from "@longshore/runtime";
 import type { WaitReport } from "../crossing/wait.ts";
-import type { HandleRule, VolumeStep } from "./conversion-types.ts";
-import type { InlineStep } from "./inline/inline-types.ts";
+import type { HandleRule } from "./conversion-types.ts";
 
 /** The seams of a conversion. */
 export interface ConversionEnv extends RuntimeEnv {
@@ -26,6 +25,14 @@ export interface VolumeSelection {
 
 /** How the plan is made. */
 export interface ConversionPlanOptions extends VolumeSelection {
+  /** No volume is meant, but the objects below. */
+  readonly noVolumes?: boolean;
+  /** In-tree StorageClasses are replaced. */
+  readonly classes?: boolean;
+  /** Claim templates of StatefulSets are changed: the sets are made again around their pods. */
+  readonly templates?: boolean;
+  /** New classes are made beside the old ones, with this at the end of the name. Default: in their place. */
+  readonly classSuffix?: string;
   /** Volumes of this driver, by the rule, in place of in-tree ones. */
   readonly rule?: HandleRule;
   /** Workloads that use the claims are scaled to no replicas for the time, and back. */
@@ -53,13 +60,10 @@ export interface ConversionRunOptions {
   readonly onEvent?: (event: ConversionEvent) => void;
 }
 
-/** A step of a volume, or of a workload with volumes of its own. */
-export type ConversionStep = VolumeStep | InlineStep;
-
-/** Progress of one volume, or of one workload with volumes of its own (`volume` is its name). Times are in milliseconds. */
+/** The progress of one volume, or of another unit by its name, such as `StatefulSet shop/web`. Times are in milliseconds. */
 export type ConversionEvent =
   | { readonly kind: "volumeStarted"; readonly volume: string }
-  | { readonly kind: "stepDone"; readonly volume: string; readonly step: ConversionStep; readonly ms: number }
-  | ({ readonly kind: "waiting"; readonly volume: string; readonly step: ConversionStep } & WaitReport)
+  | { readonly kind: "stepDone"; readonly volume: string; readonly step: string; readonly ms: number }
+  | ({ readonly kind: "waiting"; readonly volume: string; readonly step: string } & WaitReport)
   | { readonly kind: "volumeDone"; readonly volume: string; readonly requests: number; readonly ms: number }
   | { readonly kind: "volumeFailed"; readonly volume: string; readonly error: string };

@@ -14,7 +14,7 @@ const everywhere = [
   { apiGroups: core, resources: ["pods", "nodes"], verbs: read },
   {
     apiGroups: ["storage.k8s.io"],
-    resources: ["volumeattachments", "csinodes", "csidrivers", "storageclasses"],
+    resources: ["volumeattachments", "csinodes", "csidrivers"],
     verbs: read,
   },
   {
@@ -22,6 +22,13 @@ const everywhere = [
     resources: ["volumesnapshots", "volumesnapshotcontents"],
     verbs: ["list"],
   },
+  // Classes and StatefulSets are only written where they are to be replaced.
+  {
+    apiGroups: ["storage.k8s.io"],
+    resources: ["storageclasses"],
+    verbs: [...read, "create", "patch", "delete"],
+  },
+  { apiGroups: ["apps"], resources: ["statefulsets"], verbs: ["create", "delete"] },
   // Workloads are only patched where they are to be scaled.
   {
     apiGroups: ["apps"],

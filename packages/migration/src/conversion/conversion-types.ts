@@ -5,6 +5,7 @@
  * A conversion is symmetric: `from` and `to` are two PersistentVolumes for one disk, and undoing is the same with both exchanged.
  */
 import type { PersistentVolume, PersistentVolumeClaim, StorageClass, Stored } from "@longshore/kube";
+import type { PlannedReplacement } from "./replacements/replacement-types.ts";
 
 /** In-tree to CSI (`convert`), or back (`undo`). */
 export type ConversionDirection = "convert" | "undo";
@@ -155,6 +156,8 @@ export interface ConversionPlan {
   readonly refused: readonly { readonly volume: string; readonly refusals: readonly Refusal[] }[];
   /** Classes of the volumes that still make in-tree ones: an administrator puts the new ones in their place. */
   readonly classes?: readonly { readonly before: StorageClass; readonly after: StorageClass }[];
+  /** Classes and StatefulSets that are replaced, in this order. */
+  readonly replacements?: readonly PlannedReplacement[];
 }
 
 /** The journal of one volume: all that is needed to go on, or back, from any machine. Holds no secret values. */

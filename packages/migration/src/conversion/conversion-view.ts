@@ -14,6 +14,7 @@ import {
   type Resource,
   resources,
   type StatefulSet,
+  type StorageClass,
   type Stored,
   type VolumeAttachment,
 } from "@longshore/kube";
@@ -35,6 +36,7 @@ export interface ConversionView {
   readonly csiDrivers: readonly Stored<CSIDriver>[];
   readonly snapshots: readonly Stored<VolumeSnapshot>[];
   readonly snapshotContents: readonly Stored<VolumeSnapshotContent>[];
+  readonly classes: readonly Stored<StorageClass>[];
 }
 
 /** Objects of one page. */
@@ -57,6 +59,7 @@ export async function readConversionView(kube: KubeClient, signal: AbortSignal):
     csiDrivers: await all(resources.csiDrivers),
     snapshots: await all(volumeSnapshots),
     snapshotContents: await all(volumeSnapshotContents),
+    classes: await all(resources.storageClasses),
   };
 }
 

@@ -10,11 +10,10 @@ export type {
   ConversionEvent,
   ConversionPlanOptions,
   ConversionRunOptions,
-  ConversionStep,
   VolumeSelection,
 } from "./conversion-options.ts";
 export { conversionRoles } from "./conversion-rights.ts";
-export { type ConversionResult, newJournal, runConversion } from "./conversion-run.ts";
+export { type ConversionResult, joinedResults, newJournal, runConversion } from "./conversion-run.ts";
 export { type ConversionStatusRow, conversionStatusOf } from "./conversion-status.ts";
 export type {
   ConversionDirection,
@@ -29,6 +28,7 @@ export type {
   VolumeJournal,
   VolumeStep,
 } from "./conversion-types.ts";
+export { convertedFromAnnotation } from "./converted-from.ts";
 export {
   type InlineJournal,
   type InlinePlan,
@@ -57,7 +57,18 @@ export {
   parseHandleRules,
 } from "./objects/index.ts";
 export { type OfflineConversion, type OfflineFile, offlineConversion } from "./offline/index.ts";
-export { convertedFromAnnotation, planConversion } from "./plan-conversion.ts";
+export { planConversion } from "./plan-conversion.ts";
 export { planUndo, type UndoPlan } from "./plan-undo.ts";
+export {
+  carryReplacements,
+  openReplacements,
+  type PlannedReplacement,
+  planUndoReplacements,
+  type ReplacementJournal,
+  type ReplacementStatusRow,
+  readReplacementJournals,
+  replacementStatusOf,
+  startedReplacements,
+} from "./replacements/index.ts";
 export { type UnfinishedChoice, unfinishedChoice } from "./unfinished-choice.ts";
 export { ConversionBlockedError, refusalWords } from "./volume-run.ts";

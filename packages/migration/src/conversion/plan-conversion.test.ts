@@ -45,6 +45,7 @@ function planned(view: Partial<ConversionView>, options: ConversionPlanOptions =
     csiNodes: [],
     snapshots: [],
     snapshotContents: [],
+    classes: [],
     csiDrivers,
     ...view,
   };

@@ -1,20 +1,17 @@
 /** Plans a conversion: which volumes, what they become, and why others stay as they are. Changes nothing. */
-import {
-  type PersistentVolume,
-  parseLabelSelector,
-  resources,
-  type StorageClass,
-  type Stored,
-} from "@longshore/kube";
+import { type PersistentVolume, parseLabelSelector, type StorageClass, type Stored } from "@longshore/kube";
 import { readClusterId } from "../crossing/crossing-plan.ts";
 import { volumeFormOf } from "../crossing/volume-form.ts";
 import { type ConversionIndex, conversionIndex } from "./conversion-index.ts";
 import type { ConversionEnv, ConversionPlanOptions } from "./conversion-options.ts";
 import type { ConversionPlan, PlannedVolume, Refusal } from "./conversion-types.ts";
 import { type ConversionView, readConversionView } from "./conversion-view.ts";
+import { convertedFromAnnotation } from "./converted-from.ts";
 import { policyOf } from "./decide-volume-step.ts";
 import { convertedClaim, convertedClass, convertedVolume, ownersOf } from "./objects/index.ts";
-import { probeCreations } from "./probe-creations.ts";
+import { probeCreations, probeReplacement } from "./probe-creations.ts";
+import { planReplacements } from "./replacements/plan-replacements.ts";
+import type { PlannedReplacement } from "./replacements/replacement-types.ts";
 import { snapshotRefusals } from "./snapshot-refusals.ts";
 import {
   claimRefusals,
@@ -23,9 +20,6 @@ import {
   volumeRefusals,
   volumeUse,
 } from "./volume-refusals.ts";
-
-/** Annotation of a PersistentVolume that a conversion has made: the name of the one before. */
-export const convertedFromAnnotation = "longshore.dev/converted-from";
 
 /** Makes the plan. @param skipped names of volumes that an unfinished run carries @throws what the client throws */
 export async function planConversion(
@@ -44,20 +38,31 @@ export async function planConversion(
     if (refusals.length === 0) volumes.push(planned);
     else refused.push({ volume: planned.volume, refusals });
   }
-  const classes = await classesOf(env.kube, volumes, signal);
-  return { version: 1, clusterId, madeAt: env.clock.now().toISOString(), volumes, refused, classes };
+  const replacements: PlannedReplacement[] = [];
+  const objects = planReplacements(view, options, volumes);
+  refused.push(...objects.refused.filter(({ volume }) => !skipped.has(volume)));
+  for (const planned of objects.replacements) {
+    if (skipped.has(planned.key)) continue;
+    const refusals = await probeReplacement(env.kube, planned, signal);
+    if (refusals.length === 0) replacements.push(planned);
+    else refused.push({ volume: planned.key, refusals });
+  }
+  const classes = classesOf(view, volumes, replacements);
+  const madeAt = env.clock.now().toISOString();
+  return { version: 1, clusterId, madeAt, volumes, refused, classes, replacements };
 }
 
-/** The in-tree classes of the claims, and what takes their place. */
-async function classesOf(
-  kube: ConversionEnv["kube"],
+/** The in-tree classes of the claims that are not replaced, and what takes their place. */
+function classesOf(
+  { classes }: ConversionView,
   volumes: readonly PlannedVolume[],
-  signal: AbortSignal,
-): Promise<NonNullable<ConversionPlan["classes"]>> {
+  replacements: readonly PlannedReplacement[],
+): NonNullable<ConversionPlan["classes"]> {
   const names = new Set(volumes.map(({ claimBefore }) => claimBefore.spec?.storageClassName ?? ""));
-  const { items } = await kube.list(resources.storageClasses, { signal });
-  return items.flatMap((each) => {
-    if (!names.has(each.metadata.name)) return [];
+  const replaced = new Set(replacements.map(({ key }) => key));
+  return classes.flatMap((each) => {
+    const { name } = each.metadata;
+    if (!names.has(name) || replaced.has(`StorageClass ${name}`)) return [];
     const before: StorageClass = { ...each, apiVersion: "storage.k8s.io/v1", kind: "StorageClass" };
     const converted = convertedClass(before);
     // One of a driver already is none to convert.
@@ -85,7 +90,7 @@ export function conversionPlanOf(
     });
   }
   const named = new Set(options.volumes ?? []);
-  for (const volume of view.volumes) {
+  for (const volume of options.noVolumes === true ? [] : view.volumes) {
     const { name } = volume.metadata;
     if (skipped.has(name) || !isSelected(volume, index, options, named)) continue;
     const planned = planVolume(volume, view, index, options);

@@ -1,6 +1,8 @@
 /** Has the API server try the objects that a conversion creates, without storing them: quotas, policies and webhooks answer as they would. */
 import { KubeApiError, type KubeClient, type KubeObject, type Resource, resources } from "@longshore/kube";
 import type { PlannedVolume, Refusal } from "./conversion-types.ts";
+import { replacedResource } from "./replacements/observe-replacement.ts";
+import type { PlannedReplacement } from "./replacements/replacement-types.ts";
 
 const fieldManager = "longshore-convert";
 
@@ -18,6 +20,18 @@ export async function probeCreations(
     await probe(kube, resources.persistentVolumeClaims, claim, `${metadata.namespace}/${name}`, signal),
   ];
   return refusals.filter((refusal) => refusal !== undefined);
+}
+
+/** The same for an object that is replaced. */
+export async function probeReplacement(
+  kube: KubeClient,
+  { kind, after, key }: PlannedReplacement,
+  signal: AbortSignal,
+): Promise<readonly Refusal[]> {
+  const { name = "", ...metadata } = after.metadata ?? {};
+  const object = { ...after, metadata: { ...metadata, name: `${name.slice(0, 40)}-longshore` } };
+  const refusal = await probe(kube, replacedResource(kind), object, key.slice(kind.length + 1), signal);
+  return refusal === undefined ? [] : [refusal];
 }
 
 /** One object; undefined: the API server would take it. @throws KubeTransportError, and what else is no answer to the object */

@@ -4,7 +4,12 @@
  * of the pods is the same, so is their revision.
  */
 import type { ObjectMeta, PersistentVolumeClaim, StatefulSet } from "@longshore/kube";
-import { betaStorageClassAnnotation } from "@longshore/storage";
+import {
+  betaStorageClassAnnotation,
+  betaStorageProvisionerAnnotation,
+  storageProvisionerAnnotation,
+} from "@longshore/storage";
+import { getCSINameFromInTreeName, isMigratableIntreePluginByName } from "@longshore/translation";
 import type { Converted } from "../conversion-types.ts";
 import { lastAppliedAnnotation } from "./controllers-marks.ts";
 import { authoredMetadata, defined, differencesOf, withoutKeys } from "./differences.ts";
@@ -14,15 +19,20 @@ const dropped: ReadonlySet<string> = new Set([lastAppliedAnnotation]);
 /**
  * The set with its templates changed. A class that is converted under its own name needs no change of templates.
  * @param classes the new name of each class that gets another one
+ * @param volumes the new name of each PersistentVolume that gets another one
  */
 export function convertedTemplates(
   set: StatefulSet,
   classes: ReadonlyMap<string, string>,
+  volumes: ReadonlyMap<string, string> = new Map(),
 ): Converted<StatefulSet> {
   const templates = set.spec?.volumeClaimTemplates ?? [];
-  const changed = templates.map((template) => convertedTemplate(template, classes));
+  const changed = templates.map((template) => convertedTemplate(template, classes, volumes));
   if (set.spec === undefined || changed.every((template, at) => template === templates[at])) {
-    return { failure: "spec.volumeClaimTemplates: none of them names a class that gets another name" };
+    return {
+      failure:
+        "spec.volumeClaimTemplates: none of them names a class or a volume that gets another name, or an in-tree provisioner",
+    };
   }
   const deleted = set.spec.persistentVolumeClaimRetentionPolicy as { whenDeleted?: string } | undefined;
   if (deleted?.whenDeleted === "Delete") {
@@ -47,21 +57,35 @@ export function convertedTemplates(
   return { object, differences: differencesOf(set, object, reasons) };
 }
 
+const provisionerAnnotations = [storageProvisionerAnnotation, betaStorageProvisionerAnnotation];
+
 function convertedTemplate(
   template: PersistentVolumeClaim,
   classes: ReadonlyMap<string, string>,
+  volumes: ReadonlyMap<string, string>,
 ): PersistentVolumeClaim {
-  const annotated = template.metadata?.annotations?.[betaStorageClassAnnotation];
-  const ofAnnotation = annotated === undefined ? undefined : classes.get(annotated);
-  const ofSpec = classes.get(template.spec?.storageClassName ?? "");
-  if (ofAnnotation === undefined && ofSpec === undefined) return template;
-  const metadata =
-    ofAnnotation === undefined
-      ? template.metadata
-      : {
-          ...template.metadata,
-          annotations: { ...template.metadata?.annotations, [betaStorageClassAnnotation]: ofAnnotation },
-        };
-  const spec = ofSpec === undefined ? template.spec : { ...template.spec, storageClassName: ofSpec };
-  return defined<PersistentVolumeClaim>({ ...template, metadata, spec });
+  const old = template.metadata?.annotations ?? {};
+  const annotations: Record<string, string> = {};
+  const ofAnnotation = classes.get(old[betaStorageClassAnnotation] ?? "");
+  if (ofAnnotation !== undefined) annotations[betaStorageClassAnnotation] = ofAnnotation;
+  for (const name of provisionerAnnotations) {
+    const provisioner = old[name];
+    if (provisioner === undefined || !isMigratableIntreePluginByName(provisioner)) continue;
+    annotations[name] = getCSINameFromInTreeName(provisioner);
+  }
+  const storageClassName = classes.get(template.spec?.storageClassName ?? "");
+  const volumeName = volumes.get(template.spec?.volumeName ?? "");
+  const isAnnotated = Object.keys(annotations).length > 0;
+  if (!isAnnotated && storageClassName === undefined && volumeName === undefined) return template;
+  return defined<PersistentVolumeClaim>({
+    ...template,
+    metadata: isAnnotated
+      ? { ...template.metadata, annotations: { ...old, ...annotations } }
+      : template.metadata,
+    spec: {
+      ...template.spec,
+      ...(storageClassName === undefined ? {} : { storageClassName }),
+      ...(volumeName === undefined ? {} : { volumeName }),
+    },
+  });
 }

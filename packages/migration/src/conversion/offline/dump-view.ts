@@ -27,6 +27,7 @@ const lists: Readonly<Record<string, keyof ConversionView>> = {
   CSIDriver: "csiDrivers",
   VolumeSnapshot: "snapshots",
   VolumeSnapshotContent: "snapshotContents",
+  StorageClass: "classes",
 };
 
 /** Without these a plan would take what is in use for unused, or find nothing. */
