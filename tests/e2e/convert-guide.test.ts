@@ -86,7 +86,7 @@ describe.skipIf(program === undefined)("the guide to convert", () => {
   let place: CommandPlace;
   beforeAll(async () => {
     kubectl = await Kubectl.start(program ?? "", "1.32");
-    stop = await startVolumeControllers(kubectl.kubeconfig);
+    stop = await startVolumeControllers(kubectl.kubeconfig, { statefulSets: true });
     const bin = join(kubectl.directory, "bin");
     mkdirSync(bin);
     const shim = `#!/bin/sh\n[ "$1" = longshore ] || exit 64\nshift\nexec ${longshoreCommand.join(" ")} "$@"\n`;

@@ -1,4 +1,4 @@
-/** The controllers that bind and protect volumes, and that of StatefulSets, for a server that a kubectl uses. */
+/** The controllers that bind and protect volumes, and on demand that of StatefulSets, for a server that a kubectl uses. */
 import { readFileSync } from "node:fs";
 import { createHttpClient, loadKubeconfig, sharedInformers } from "@longshore/kube";
 import { featureGates, stopAll } from "@longshore/runtime";
@@ -12,7 +12,10 @@ import { realEnv } from "../../../packages/apiserver/src/testing/serve.ts";
 import { startStatefulSetController } from "../../../packages/local/src/workloads/stateful-set-controller.ts";
 
 /** Starts them, without an in-tree plugin, as in Kubernetes 1.31 and newer. Returns what stops them. */
-export async function startVolumeControllers(kubeconfig: string): Promise<() => Promise<void>> {
+export async function startVolumeControllers(
+  kubeconfig: string,
+  { statefulSets = false }: { readonly statefulSets?: boolean } = {},
+): Promise<() => Promise<void>> {
   const host = {
     readFile: async (path: string) => readFileSync(path, "utf8"),
     runProgram: () => Promise.reject(new Error("the kubeconfig of a test names no program")),
@@ -21,7 +24,7 @@ export async function startVolumeControllers(kubeconfig: string): Promise<() => 
   const env = { ...realEnv, kube };
   const informers = sharedInformers(env);
   const controllers = [
-    startStatefulSetController({ ...env, informers }),
+    ...(statefulSets ? [startStatefulSetController({ ...env, informers })] : []),
     startPersistentVolumeController({ ...env, plugins: [csiPlugin()] }, { gates: featureGates(volumeGates) }),
     startProtectionControllers(env),
   ];

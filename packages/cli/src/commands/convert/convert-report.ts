@@ -180,8 +180,8 @@ export function leftClassWords(classes: NonNullable<ConversionPlan["classes"]>):
   return `still in-tree, and so are new claims' volumes: StorageClass ${foreignText(names, 2000)}; convert with --classes\n`;
 }
 
-/** An object other than a volume is named with its kind. */
-function counted(names: readonly string[]): string {
+/** How many volumes and other objects; one that is no volume is named with its kind. */
+export function counted(names: readonly string[]): string {
   const objects = names.filter((name) => name.includes(" "));
   const volumes = plural(names.length - objects.length, "volume");
   if (objects.length === 0) return volumes;
