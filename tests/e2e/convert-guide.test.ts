@@ -46,6 +46,30 @@ const objects = [
     metadata: { namespace: "shop", name: "idle" },
     spec: { containers: [{ name: "c", image: "i" }] },
   },
+  {
+    apiVersion: "storage.k8s.io/v1",
+    kind: "StorageClass",
+    metadata: { name: "gp2" },
+    provisioner: "kubernetes.io/aws-ebs",
+    parameters: { type: "gp2", fsType: "ext4" },
+  },
+  {
+    apiVersion: "apps/v1",
+    kind: "StatefulSet",
+    metadata: { namespace: "shop", name: "db" },
+    spec: {
+      replicas: 0,
+      serviceName: "db",
+      selector: { matchLabels: { app: "db" } },
+      template: { metadata: { labels: { app: "db" } }, spec: { containers: [{ name: "c", image: "i" }] } },
+      volumeClaimTemplates: [
+        {
+          metadata: { name: "data" },
+          spec: { accessModes, resources: { requests: size }, storageClassName: "gp2" },
+        },
+      ],
+    },
+  },
   csiDriver("ebs.csi.aws.com"),
   csiDriver("new.csi.example"),
   volume("orders", { awsElasticBlockStore: { volumeID: "vol-1", fsType: "ext4" } }),
@@ -62,7 +86,7 @@ describe.skipIf(program === undefined)("the guide to convert", () => {
   let place: CommandPlace;
   beforeAll(async () => {
     kubectl = await Kubectl.start(program ?? "", "1.32");
-    stop = await startVolumeControllers(kubectl.kubeconfig);
+    stop = await startVolumeControllers(kubectl.kubeconfig, { statefulSets: true });
     const bin = join(kubectl.directory, "bin");
     mkdirSync(bin);
     const shim = `#!/bin/sh\n[ "$1" = longshore ] || exit 64\nshift\nexec ${longshoreCommand.join(" ")} "$@"\n`;

@@ -41,6 +41,8 @@ export const clusterFields: FieldFlags = {
     scaleDown: "--scale-down",
     wait: "--wait",
     ownersPaused: "--owners-paused",
+    templates: "--templates",
+    classSuffix: "--class-suffix",
   } satisfies FlagsOf<ConversionPlanOptions>),
   ...({ sizes: "--claim-size" } satisfies FlagsOf<InlinePlanOptions>),
   platform: "--platform",

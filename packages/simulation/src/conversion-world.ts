@@ -1,6 +1,6 @@
 /** A cluster on the virtual clock whose PersistentVolumes are converted, with the contract checked after every call of anybody. */
 import { createHash } from "node:crypto";
-import { type KubeClient, resources, type StatefulSet } from "@longshore/kube";
+import { type KubeClient, type KubeObject, resources, type StatefulSet } from "@longshore/kube";
 import {
   acknowledgedRecords,
   classNameOf,
@@ -24,25 +24,18 @@ import {
   carryReplacements,
   type InlineJournal,
   isUnfinishedConversion,
-  isUnfinishedInline,
-  newInlineJournal,
+  joinedResults,
   newJournal,
   openReplacements,
-  openTemplates,
   planConversion,
-  planInlineConversion,
-  planInlineUndo,
   planUndo,
   planUndoReplacements,
   type ReplacementJournal,
   readClusterId,
-  readInlineJournals,
   readJournals,
   readReplacementJournals,
   runConversion,
-  runInlineConversion,
   startedReplacements,
-  templateKey,
   type UndoPlan,
   type VolumeJournal,
 } from "@longshore/migration";
@@ -61,6 +54,7 @@ import { ConversionWatch } from "./conversion-watch.ts";
 import { type CallGate, Life } from "./cut.ts";
 import { FaultDraws } from "./fault-draws.ts";
 import { FaultyCloud } from "./faulty-cloud.ts";
+import { convertInline, inlineJournals, undoInline } from "./inline-conversion.ts";
 import { attachmentCalls, worldOf } from "./world.ts";
 
 /** A new one for each wait: those of dead processes never end, and leave their listeners on it. */
@@ -81,6 +75,8 @@ export interface ConversionWorldOptions {
   /** The writer's template describes its disk itself: of EBS alone, and one writer. */
   readonly inline?: boolean;
   readonly seed?: number;
+  /** CustomResourceDefinitions of snapshots; with them, snapshots are made. */
+  readonly snapshotDefinitions?: readonly KubeObject[];
   /** Stands before every call of the cluster's components. */
   readonly gate?: CallGate;
   /** Called for every attach and detach that took effect. */
@@ -167,7 +163,7 @@ export class ConversionWorld {
 
   static async #create(clock: VirtualClock, options: ConversionWorldOptions): Promise<ConversionWorld> {
     const { plugins, replicas = 1, nodes = replicas, inline: isInline = false } = options;
-    const { seed = 1, gate, onDisk, onViolation } = options;
+    const { seed = 1, gate, onDisk, onViolation, snapshotDefinitions = [] } = options;
     const random: Random = new SeededRandom(seed);
     const env: RuntimeEnv = { clock, random, logger: silentLogger, meter: noMeter };
     const config = clusterConfig(nodes, "unprivileged", { plugins });
@@ -193,6 +189,7 @@ export class ConversionWorld {
     const cluster = await createInProcessCluster(env, {
       config,
       programs: (host) => recordPrograms(clock, host),
+      snapshotDefinitions,
       // As a machine does: a registrar that the kubelet refuses ends.
       restartsEnded: true,
       onDriverCall: (_place, { rpc, volumeId }) => driverCalls.push({ rpc, volumeId }),
@@ -313,6 +310,7 @@ export class ConversionWorld {
   /** Goes on with what is unfinished, and converts what else is there. */
   async convert(operator: Operator, options: CarryOptions = {}): Promise<ConversionResult> {
     const env = { ...this.#env, ...operator };
+    if (this.#isInline) return convertInline(env, runOptions(options), options, never());
     const resumed = await this.#resumeReplacements(operator, "convert", options);
     if (resumed.failed.length > 0) return resumed;
     const journals = await this.journals(operator);
@@ -327,28 +325,17 @@ export class ConversionWorld {
     const known = await this.replacements(operator);
     const { replacements = [], clusterId } = plan;
     const objects = startedReplacements(replacements, known, clusterId, "convert");
-    const replaced = await carryReplacements(env, objects, runOptions(options), never());
-    const templates = await this.templates(operator);
-    const inline = await planInlineConversion(
-      operator.kube,
-      { scaleDown: options.scaleDown === true, sizes: { others: "32Mi", byVolume: new Map() } },
-      never(),
-      openTemplates(templates.values()),
-    );
-    const open = [...templates.values()].filter(isUnfinishedInline);
-    const fresh = inline.templates.map((planned) =>
-      newInlineJournal(planned, clusterId, "convert", templates.get(templateKey(planned))),
-    );
-    return merged([
+    return joinedResults([
       resumed,
       result,
-      replaced,
-      await this.#runTemplates(operator, [...open, ...fresh], options),
+      await carryReplacements(env, objects, runOptions(options), never()),
     ]);
   }
 
   /** Goes on with unfinished ways back, and carries back what has been converted, wholly or in part. */
   async undo(operator: Operator, options: CarryOptions = {}): Promise<ConversionResult & Partial<UndoPlan>> {
+    if (this.#isInline)
+      return undoInline({ ...this.#env, ...operator }, runOptions(options), options, never());
     const resumed = await this.#resumeReplacements(operator, "undo", options);
     if (resumed.failed.length > 0) return resumed;
     const journals = [...(await this.journals(operator)).values()];
@@ -370,21 +357,13 @@ export class ConversionWorld {
     const back = await planUndoReplacements(operator.kube, done, never());
     const objects = startedReplacements(back.replacements, known, clusterId, "undo");
     const env = { ...this.#env, ...operator };
-    const replaced = await carryReplacements(env, objects, runOptions(options), never());
-    const templates = [...(await this.templates(operator)).values()];
-    const open = templates.filter((each) => each.direction === "undo" && isUnfinishedInline(each));
-    const carried = templates.filter(({ direction }) => direction === "convert");
-    const scaleDown = { scaleDown: options.scaleDown === true };
-    const inline = await planInlineUndo(operator.kube, carried, scaleDown, never());
-    const fresh = inline.templates.map((planned) => {
-      const earlier = carried.find((each) => templateKey(each.planned) === templateKey(planned));
-      return newInlineJournal(planned, clusterId, "undo", earlier);
-    });
-    const inlined = await this.#runTemplates(operator, [...open, ...fresh], options);
-    return {
-      ...merged([resumed, result, replaced, inlined]),
-      refused: [...plan.refused, ...back.refused, ...inline.refused],
-    };
+    const carried = await carryReplacements(env, objects, runOptions(options), never());
+    return { ...joinedResults([resumed, result, carried]), refused: [...plan.refused, ...back.refused] };
+  }
+
+  /** The journals of workloads whose templates name disks themselves, by their keys. */
+  templates(operator: Operator): Promise<ReadonlyMap<string, InlineJournal>> {
+    return inlineJournals({ ...this.#env, ...operator }, { journalDir }, never());
   }
 
   /** Classes and StatefulSets that an earlier run has left half-done come first: one of them may be away. */
@@ -404,31 +383,17 @@ export class ConversionWorld {
     return readReplacementJournals({ ...operator, dir: journalDir }, clusterId, never());
   }
 
-  /** The journals of workloads, by their keys. */
-  async templates(operator: Operator): Promise<ReadonlyMap<string, InlineJournal>> {
-    const clusterId = await readClusterId(operator.kube, never());
-    return readInlineJournals({ ...operator, dir: journalDir }, clusterId, never());
-  }
-
   async journals(operator: Operator): Promise<ReadonlyMap<string, VolumeJournal>> {
     const clusterId = await readClusterId(operator.kube, never());
     return readJournals({ ...operator, dir: journalDir }, clusterId, never());
   }
 
-  async #run(
+  #run(
     operator: Operator,
     journals: readonly VolumeJournal[],
     options: CarryOptions,
   ): Promise<ConversionResult> {
     return runConversion({ ...this.#env, ...operator }, journals, runOptions(options), never());
-  }
-
-  async #runTemplates(
-    operator: Operator,
-    templates: readonly InlineJournal[],
-    options: CarryOptions,
-  ): Promise<ConversionResult> {
-    return runInlineConversion({ ...this.#env, ...operator }, templates, runOptions(options), never());
   }
 
   /** Sums over every file of every disk and share, by their paths. */
@@ -555,15 +520,6 @@ export class ConversionWorld {
 
 function runOptions({ parallel = 1, onEvent }: CarryOptions) {
   return { journalDir, backupDir, parallel, ...(onEvent === undefined ? {} : { onEvent }) };
-}
-
-function merged(results: readonly ConversionResult[]): ConversionResult {
-  return {
-    converted: results.flatMap(({ converted }) => converted),
-    failed: results.flatMap(({ failed }) => failed),
-    left: results.flatMap(({ left }) => left),
-    elapsedMs: results.reduce((sum, { elapsedMs }) => sum + elapsedMs, 0),
-  };
 }
 
 function namesOf({ planned }: VolumeJournal): string[] {

@@ -32,6 +32,29 @@ test.each<CrashStory>([
 );
 
 test.each<CrashStory>([
+  { killed: "convert", next: "convert", objects: "beside" },
+  { killed: "convert", next: "undo", objects: "beside" },
+  { killed: "undo", next: "undo", objects: "beside" },
+  { killed: "convert", next: "convert", objects: "in place" },
+  { killed: "convert", next: "undo", objects: "in place" },
+])(
+  "$killed of a StatefulSet's template and its class, $objects, is killed at its calls, and then $next",
+  {
+    timeout: 1_800_000,
+  },
+  async (story) => {
+    // In place, the class alone changes.
+    const every = story.objects === "beside" ? 1 : 2;
+    const { points, failures } = await crashConversion(story, (call) => call % every === 0);
+    console.log(
+      `${story.killed} ${story.objects}, then ${story.next}: ${points - failures.length}/${points} crash points`,
+    );
+    expect(failures).toEqual([]);
+    expect(points).toBeGreaterThan(20);
+  },
+);
+
+test.each<CrashStory>([
   { killed: "convert", next: "convert", inline: true },
   { killed: "convert", next: "undo", inline: true },
   { killed: "undo", next: "undo", inline: true },

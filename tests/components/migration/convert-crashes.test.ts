@@ -20,3 +20,12 @@ test("a conversion of two volumes of one StatefulSet is killed at some of its ca
   expect(failures).toEqual([]);
   expect(points).toBeGreaterThan(8);
 });
+
+test("a conversion of a template and its class is killed at some of its calls, and goes on", {
+  timeout: 120_000,
+}, async () => {
+  const story: CrashStory = { killed: "convert", next: "convert", objects: "beside" };
+  const { points, failures } = await crashConversion(story, (call) => call % 19 === 0);
+  expect(failures).toEqual([]);
+  expect(points).toBeGreaterThan(3);
+});

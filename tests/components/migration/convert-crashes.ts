@@ -1,6 +1,6 @@
 /** Kills a conversion at each of its calls, one after the other, each time in a world of its own, and lets another process go on. */
 
-import { resources } from "@longshore/kube";
+import { resources, type StatefulSet, type StorageClass, type Stored } from "@longshore/kube";
 import type { Host } from "@longshore/runtime";
 import { Life, mortalClient } from "@longshore/testing/kube";
 import { ConversionWorld, type Operator } from "../../../packages/simulation/src/conversion-world.ts";
@@ -13,6 +13,8 @@ export interface CrashStory {
   readonly replicas?: number;
   /** The disk is an inline volume of the set's template. */
   readonly inline?: boolean;
+  /** The StatefulSet's template and its class are converted: by the class beside the old one, or in its place. */
+  readonly objects?: "beside" | "in place";
 }
 
 /** How all points went. */
@@ -22,7 +24,11 @@ export interface CrashReport {
   readonly failures: readonly string[];
 }
 
-const options = { scaleDown: true };
+const optionsOf = ({ objects }: CrashStory) => {
+  if (objects === undefined) return { scaleDown: true };
+  const classSuffix = objects === "beside" ? { classSuffix: "-csi" } : {};
+  return { noVolumes: true, classes: true, templates: true, ...classSuffix };
+};
 const limitMs = 3_600_000;
 
 /**
@@ -35,7 +41,7 @@ export async function crashConversion(
 ): Promise<CrashReport> {
   const whole = new Life();
   await inWorld(story, async (world) => {
-    const result = await world[story.killed](mortal(world, whole), options);
+    const result = await world[story.killed](mortal(world, whole), optionsOf(story));
     if (result.failed.length > 0) throw new Error(`no call killed it: ${result.failed[0]?.error}`);
   });
   const failures: string[] = [];
@@ -51,14 +57,15 @@ export async function crashConversion(
 
 /** A world whose writer runs, on an in-tree volume or, to be undone, on a converted one. */
 async function inWorld(
-  { killed, replicas = 1, inline = false }: CrashStory,
+  story: CrashStory,
   script: (world: ConversionWorld, names: ReadonlySet<string>) => Promise<void>,
 ): Promise<void> {
+  const { killed, replicas = 1, inline = false } = story;
   await ConversionWorld.play({ plugins: ["aws-ebs"], replicas, inline }, async (world) => {
     const names = new Set(
       world.cluster.objects(resources.persistentVolumes).map(({ metadata }) => metadata.name),
     );
-    if (killed === "undo") await world.convert(world.operator("m1"), options);
+    if (killed === "undo") await world.convert(world.operator("m1"), optionsOf(story));
     await script(world, names);
   });
 }
@@ -66,7 +73,8 @@ async function inWorld(
 async function crashed(story: CrashStory, life: Life, at: number): Promise<readonly string[]> {
   const problems: string[] = [];
   await inWorld(story, async (world, names) => {
-    const killed = world[story.killed](mortal(world, life), options);
+    const pods = podsOf(world);
+    const killed = world[story.killed](mortal(world, life), optionsOf(story));
     killed.catch(() => {});
     await Promise.race([killed, life.death]);
     if (!life.dead) {
@@ -77,16 +85,54 @@ async function crashed(story: CrashStory, life: Life, at: number): Promise<reado
     await world.clock.sleep(3000, new AbortController().signal);
     // Another machine goes on half of the time: it has no files of the first one.
     const other = world.operator(at % 2 === 0 ? "m1" : "m2");
-    const result = await world[story.next](other, options);
+    const result = await world[story.next](other, optionsOf(story));
     problems.push(...result.failed.map(({ error }) => String(error)));
     await Promise.race([world.writersRun(), world.clock.sleep(limitMs, new AbortController().signal)]);
-    problems.push(...world.leftovers(story.next === "convert" ? "csi" : "in-tree", names));
+    const isConverted = story.next === "convert";
+    problems.push(...world.leftovers(isConverted && story.objects === undefined ? "csi" : "in-tree", names));
+    if (story.objects !== undefined) problems.push(...objectFaults(world, story.objects, isConverted, pods));
     problems.push(...(await world.lostWrites()), ...world.violations);
-    const journals = [...(await world.journals(other)).values(), ...(await world.templates(other)).values()];
-    const open = journals.filter(({ finishedAt }) => finishedAt === undefined);
-    if (open.length > 0) problems.push("a journal is not finished");
+    const open = [
+      ...(await world.journals(other)),
+      ...(await world.replacements(other)),
+      ...(await world.templates(other)),
+    ].filter(([, { finishedAt }]) => finishedAt === undefined);
+    if (open.length > 0) problems.push(`the journal of ${open[0]?.[0]} is not finished`);
   });
   return problems;
+}
+
+const podsOf = ({ cluster }: ConversionWorld): string =>
+  cluster
+    .objects(resources.pods)
+    .map(({ metadata }) => `${metadata.name} ${metadata.uid}`)
+    .join();
+
+/** What is wrong with the class, the template, or the pods, which must be the very same ones. */
+function objectFaults(
+  world: ConversionWorld,
+  how: "beside" | "in place",
+  isConverted: boolean,
+  pods: string,
+): readonly string[] {
+  const faults: string[] = [];
+  const now = podsOf(world);
+  if (now !== pods) faults.push(`pods ${pods} became ${now}`);
+  const sets = world.cluster.objects(resources.statefulSets) as Stored<StatefulSet>[];
+  const classes = world.cluster.objects(resources.storageClasses) as Stored<StorageClass>[];
+  const [set] = sets;
+  const named = set?.spec?.volumeClaimTemplates?.[0]?.spec?.storageClassName ?? "";
+  const provisioner = classes.find(({ metadata }) => metadata.name === named)?.provisioner;
+  if (named.endsWith("-csi") !== (isConverted && how === "beside"))
+    faults.push(`the template names ${named}`);
+  if ((provisioner === "ebs.csi.aws.com") !== isConverted) faults.push(`${named} is of ${provisioner}`);
+  const left = classes.filter(({ metadata }) => metadata.name.endsWith("-csi"));
+  if (left.length > 0 && !isConverted) faults.push(`${left[0]?.metadata.name} is left`);
+  for (const { metadata } of world.cluster.objects(resources.pods)) {
+    if (metadata.ownerReferences?.[0]?.uid !== set?.metadata.uid)
+      faults.push(`${metadata.name} is an orphan`);
+  }
+  return faults;
 }
 
 /** The operator whose process has this life: each request and each access to a file is one of its calls. */

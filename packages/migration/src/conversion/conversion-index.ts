@@ -6,16 +6,18 @@ import {
   type Pod,
   type Stored,
 } from "@longshore/kube";
-import { uncertainVolumesOf } from "@longshore/storage";
+import { uncertainVolumesOf, type VolumeSnapshot, type VolumeSnapshotContent } from "@longshore/storage";
 import { diskKeyOf } from "../crossing/disk-key.ts";
 import { uniqueNamesOf, volumeFormOf } from "../crossing/volume-form.ts";
-import type { ConversionView, VolumeSnapshot } from "./conversion-view.ts";
+import type { ConversionView } from "./conversion-view.ts";
 
 /** The look-ups. */
 export interface ConversionIndex {
   claim(namespace: string, name: string): Stored<PersistentVolumeClaim> | undefined;
   podsOf(claim: Stored<PersistentVolumeClaim>): readonly Stored<Pod>[];
   snapshotsOf(claim: Stored<PersistentVolumeClaim>): readonly Stored<VolumeSnapshot>[];
+  /** The content that the snapshot names; undefined: it names none, or it is not there. */
+  contentOf(snapshot: Stored<VolumeSnapshot>): Stored<VolumeSnapshotContent> | undefined;
   /** Names of all PersistentVolumes that stand for the disk. */
   volumesOf(diskKey: string): readonly string[];
   isVolume(name: string): boolean;
@@ -41,9 +43,10 @@ export function conversionIndex(view: ConversionView): ConversionIndex {
   }
   const snapshots = new Map<string, Stored<VolumeSnapshot>[]>();
   for (const snapshot of view.snapshots) {
-    const name = snapshot.spec?.source?.persistentVolumeClaimName;
+    const name = snapshot.spec.source.persistentVolumeClaimName;
     if (name !== undefined) listIn(snapshots, keyIn(snapshot, name)).push(snapshot);
   }
+  const contents = new Map(view.snapshotContents.map((content) => [content.metadata.name, content]));
   const disks = new Map<string, string[]>();
   for (const volume of view.volumes) {
     const key = diskKeyOf(volume);
@@ -62,6 +65,7 @@ export function conversionIndex(view: ConversionView): ConversionIndex {
     claim: (namespace, name) => claims.get(`${namespace}/${name}`),
     podsOf: (claim) => pods.get(keyIn(claim, claim.metadata.name)) ?? [],
     snapshotsOf: (claim) => snapshots.get(keyIn(claim, claim.metadata.name)) ?? [],
+    contentOf: ({ status }) => contents.get(status?.boundVolumeSnapshotContentName ?? ""),
     volumesOf: (diskKey) => disks.get(diskKey) ?? [],
     isVolume: (name) => names.has(name),
     holdersOf(volume) {

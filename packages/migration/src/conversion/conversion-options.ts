@@ -2,8 +2,7 @@
 import type { KubeClient } from "@longshore/kube";
 import type { Host, RuntimeEnv } from "@longshore/runtime";
 import type { WaitReport } from "../crossing/wait.ts";
-import type { HandleRule, VolumeStep } from "./conversion-types.ts";
-import type { InlineStep } from "./inline/inline-types.ts";
+import type { HandleRule } from "./conversion-types.ts";
 
 /** The seams of a conversion. */
 export interface ConversionEnv extends RuntimeEnv {
@@ -60,9 +59,6 @@ export interface ConversionRunOptions {
   readonly stepTimeoutMs?: number;
   readonly onEvent?: (event: ConversionEvent) => void;
 }
-
-/** A step of a volume, or of a workload with volumes of its own. */
-export type ConversionStep = VolumeStep | InlineStep;
 
 /** The progress of one volume, or of another unit by its name, such as `StatefulSet shop/web`. Times are in milliseconds. */
 export type ConversionEvent =

@@ -17,6 +17,11 @@ const everywhere = [
     resources: ["volumeattachments", "csinodes", "csidrivers"],
     verbs: read,
   },
+  {
+    apiGroups: ["snapshot.storage.k8s.io"],
+    resources: ["volumesnapshots", "volumesnapshotcontents"],
+    verbs: ["list"],
+  },
   // Classes and StatefulSets are only written where they are to be replaced.
   {
     apiGroups: ["storage.k8s.io"],
@@ -24,7 +29,6 @@ const everywhere = [
     verbs: [...read, "create", "patch", "delete"],
   },
   { apiGroups: ["apps"], resources: ["statefulsets"], verbs: ["create", "delete"] },
-  { apiGroups: ["snapshot.storage.k8s.io"], resources: ["volumesnapshots"], verbs: ["list"] },
   // Workloads are only patched where they are to be scaled.
   {
     apiGroups: ["apps"],

@@ -19,6 +19,16 @@ export interface ConversionResult {
   readonly elapsedMs: number;
 }
 
+/** Several runs, one after the other, as one. */
+export function joinedResults(results: readonly ConversionResult[]): ConversionResult {
+  return {
+    converted: results.flatMap(({ converted }) => converted),
+    failed: results.flatMap(({ failed }) => failed),
+    left: results.flatMap(({ left }) => left),
+    elapsedMs: results.reduce((sum, { elapsedMs }) => sum + elapsedMs, 0),
+  };
+}
+
 /** A journal at the beginning, for a volume that no run has carried. */
 export function newJournal(
   planned: PlannedVolume,

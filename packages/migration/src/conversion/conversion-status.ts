@@ -1,8 +1,7 @@
 /** How the conversions of a cluster stand, by their journals. Pure. */
 import { originalVolume } from "./conversion-journal.ts";
-import type { ConversionStep } from "./conversion-options.ts";
-import type { ConversionDirection, VolumeJournal } from "./conversion-types.ts";
-import { type InlineJournal, templateName } from "./inline/inline-types.ts";
+import type { ConversionDirection, VolumeJournal, VolumeStep } from "./conversion-types.ts";
+import { type InlineJournal, type InlineStep, templateName } from "./inline/inline-types.ts";
 
 /** One volume, or one workload with volumes of its own. */
 export interface ConversionStatusRow {
@@ -14,7 +13,7 @@ export interface ConversionStatusRow {
   /** Name of the PersistentVolume at the end. */
   readonly becomes: string;
   /** Of an unfinished one: the step that was begun last. */
-  readonly step?: ConversionStep;
+  readonly step?: VolumeStep | InlineStep;
   /** RFC 3339: when it ended, or when its last step was begun. */
   readonly at?: string;
   readonly requests: number;

@@ -18,20 +18,9 @@ import {
   type Stored,
   type VolumeAttachment,
 } from "@longshore/kube";
+import { snapshotResources, type VolumeSnapshot, type VolumeSnapshotContent } from "@longshore/storage";
 
-/** A snapshot of a claim (snapshot.storage.k8s.io), as far as a plan looks at it. */
-export interface VolumeSnapshot extends KubeObject {
-  readonly spec?: { readonly source?: { readonly persistentVolumeClaimName?: string } };
-  readonly status?: { readonly readyToUse?: boolean };
-}
-
-const volumeSnapshots: Resource<VolumeSnapshot> = {
-  group: "snapshot.storage.k8s.io",
-  versions: ["v1", "v1beta1"],
-  kind: "VolumeSnapshot",
-  plural: "volumesnapshots",
-  namespaced: true,
-};
+const { volumeSnapshots, volumeSnapshotContents } = snapshotResources;
 
 /** All that was read. */
 export interface ConversionView {
@@ -46,6 +35,7 @@ export interface ConversionView {
   readonly csiNodes: readonly Stored<CSINode>[];
   readonly csiDrivers: readonly Stored<CSIDriver>[];
   readonly snapshots: readonly Stored<VolumeSnapshot>[];
+  readonly snapshotContents: readonly Stored<VolumeSnapshotContent>[];
   readonly classes: readonly Stored<StorageClass>[];
 }
 
@@ -68,6 +58,7 @@ export async function readConversionView(kube: KubeClient, signal: AbortSignal):
     csiNodes: await all(resources.csiNodes),
     csiDrivers: await all(resources.csiDrivers),
     snapshots: await all(volumeSnapshots),
+    snapshotContents: await all(volumeSnapshotContents),
     classes: await all(resources.storageClasses),
   };
 }

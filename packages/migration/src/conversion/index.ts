@@ -10,11 +10,10 @@ export type {
   ConversionEvent,
   ConversionPlanOptions,
   ConversionRunOptions,
-  ConversionStep,
   VolumeSelection,
 } from "./conversion-options.ts";
 export { conversionRoles } from "./conversion-rights.ts";
-export { type ConversionResult, newJournal, runConversion } from "./conversion-run.ts";
+export { type ConversionResult, joinedResults, newJournal, runConversion } from "./conversion-run.ts";
 export { type ConversionStatusRow, conversionStatusOf } from "./conversion-status.ts";
 export type {
   ConversionDirection,

@@ -44,6 +44,7 @@ function planned(view: Partial<ConversionView>, options: ConversionPlanOptions =
     replicaSets: [],
     csiNodes: [],
     snapshots: [],
+    snapshotContents: [],
     classes: [],
     csiDrivers,
     ...view,
@@ -127,15 +128,44 @@ describe("conversionPlanOf", () => {
     expect(refused).toEqual([["a", "disk-shared"]]);
   });
 
-  it("waits for a snapshot that is being taken", () => {
-    const snapshot = (isReady: boolean) => ({
-      metadata: { name: "s", namespace: "shop", uid: "s", resourceVersion: "1" },
+  it("waits for a snapshot that is being taken, and refuses one of another disk or driver", () => {
+    const snapshotOf = (readyToUse: boolean) => ({
+      metadata: { name: "s", namespace: "shop", uid: "uid-s" },
       spec: { source: { persistentVolumeClaimName: "a" } },
-      status: { readyToUse: isReady },
+      status: { readyToUse, boundVolumeSnapshotContentName: "content" },
     });
-    const view = { volumes: [volume("a", ebs("vol-a"))], claims: [claim("a")] };
-    expect(planned({ ...view, snapshots: [snapshot(false)] }).refused).toEqual([["a", "snapshot"]]);
-    expect(planned({ ...view, snapshots: [snapshot(true)] }).planned).toEqual(["a"]);
+    const contentOf = (spec: object = {}) => ({
+      metadata: { name: "content" },
+      spec: {
+        driver: "ebs.csi.aws.com",
+        source: { volumeHandle: "vol-a" },
+        volumeSnapshotRef: { uid: "uid-s" },
+        ...spec,
+      },
+    });
+    const outcome = (snapshot: object, contents: readonly object[]) => {
+      const view = {
+        volumes: [volume("a", ebs("vol-a"))],
+        claims: [claim("a")],
+        snapshots: [snapshot],
+        snapshotContents: contents,
+      } as unknown as Partial<ConversionView>;
+      return planned(view);
+    };
+    expect(outcome(snapshotOf(true), [contentOf()]).planned).toEqual(["a"]);
+    // An imported one: its disk is not known.
+    expect(outcome(snapshotOf(true), [contentOf({ source: { snapshotHandle: "snap-1" } })]).planned).toEqual([
+      "a",
+    ]);
+    for (const [snapshot, contents] of [
+      [snapshotOf(false), [contentOf()]],
+      [snapshotOf(true), []],
+      [snapshotOf(true), [contentOf({ driver: "kubernetes.io/aws-ebs" })]],
+      [snapshotOf(true), [contentOf({ source: { volumeHandle: "vol-b" } })]],
+      [snapshotOf(true), [contentOf({ volumeSnapshotRef: { uid: "other" } })]],
+    ] as const) {
+      expect(outcome(snapshot, contents).refused, JSON.stringify(contents)).toEqual([["a", "snapshot"]]);
+    }
   });
 });
 

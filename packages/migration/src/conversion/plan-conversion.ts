@@ -12,11 +12,11 @@ import { convertedClaim, convertedClass, convertedVolume, ownersOf } from "./obj
 import { probeCreations, probeReplacement } from "./probe-creations.ts";
 import { planReplacements } from "./replacements/plan-replacements.ts";
 import type { PlannedReplacement } from "./replacements/replacement-types.ts";
+import { snapshotRefusals } from "./snapshot-refusals.ts";
 import {
   claimRefusals,
   driverRefusals,
   ownerRefusals,
-  snapshotRefusals,
   volumeRefusals,
   volumeUse,
 } from "./volume-refusals.ts";
@@ -148,7 +148,7 @@ function planVolume(
     ...ownerRefusals(claim, index, options),
     ...(index.isVolume(newName) ? [nameTaken(newName)] : []),
     ...driverRefusals(driver, view, object),
-    ...snapshotRefusals(claim, index),
+    ...snapshotRefusals(claim, converted.object, index),
     ...use.refusals,
   ];
   if (refusals.length > 0) return { refusals };

@@ -175,20 +175,6 @@ export function driverRefusals(
   ];
 }
 
-/** A snapshot that is being taken needs the volume as it is. */
-export function snapshotRefusals(claim: Claim, index: ConversionIndex): readonly Refusal[] {
-  return index
-    .snapshotsOf(claim)
-    .filter(({ status }) => status?.readyToUse !== true)
-    .map(({ metadata }) => ({
-      code: "snapshot" as const,
-      object: `VolumeSnapshot ${metadata.namespace}/${metadata.name}`,
-      field: "status.readyToUse",
-      reason: `it is being taken of claim ${claim.metadata.name}`,
-      remedy: "wait until it is ready, or delete it",
-    }));
-}
-
 /** Who uses the disk, and which of these the run may scale. */
 export interface VolumeUse {
   readonly inUseBy: readonly string[];

@@ -32,6 +32,9 @@ export interface ConvertFlags extends TargetFlags {
   readonly workload?: readonly string[];
   readonly claimSize?: ClaimSizes;
   readonly all?: true;
+  readonly classes?: true;
+  readonly templates?: true;
+  readonly classSuffix?: string;
   readonly rules?: string;
   readonly fromDriver?: string;
   readonly toDriver?: string;
@@ -66,9 +69,18 @@ export function withVolumes(command: Command): Command {
     .option("--namespace <name>", "volumes of claims in this namespace; may be repeated", repeated)
     .addOption(pluginsOption("volumes of this in-tree plugin"))
     .option("--selector <labels>", "volumes whose claim has these labels, e.g. app=web")
+    .option("--classes", "in-tree StorageClasses, too; alone: these, and no volumes")
+    .option(
+      "--templates",
+      "claim templates of StatefulSets, too: each set is made again around its running pods; alone: these, and no volumes",
+    )
+    .option(
+      "--class-suffix <text>",
+      "make new classes beside the old ones, with this at the end of the name, e.g. -csi (default: in their place)",
+    )
     .option(
       "--workload <kind/namespace/name>",
-      "the disks that the template of this workload names itself, e.g. deployment/shop/web; may be repeated",
+      "the disks that the template of this workload names itself, e.g. deployment/shop/web; alone: these, and no volumes; may be repeated",
       repeated,
     )
     .option(
@@ -123,6 +135,13 @@ Exit codes: ${exitCodes.done} done, ${exitCodes.failed} failed or refused, ${exi
 /** What the flags ask of a plan. @throws UsageError, HandleRuleError */
 export async function planOptions(flags: ConvertFlags): Promise<ConversionPlanOptions> {
   const { pv, namespace, plugin, selector, rules, fromDriver, toDriver } = flags;
+  const { classes = false, templates = false, classSuffix } = flags;
+  if (classSuffix !== undefined && !/^[a-z0-9.-]*[a-z0-9]$/.test(classSuffix)) {
+    throw new UsageError("--class-suffix: small letters, digits, - and ., with a letter or digit at the end");
+  }
+  if (classSuffix !== undefined && !classes && !templates) {
+    throw new UsageError("--class-suffix: it is for --classes and --templates");
+  }
   const rule = rules === undefined ? undefined : parseHandleRules(await ruleFile(rules));
   if (rule === undefined && (fromDriver !== undefined || toDriver !== undefined)) {
     throw new UsageError("--rules: volumes of a driver need a file that says how their handles are mapped");
@@ -141,6 +160,10 @@ export async function planOptions(flags: ConvertFlags): Promise<ConversionPlanOp
     ...(plugins === undefined ? {} : { plugins }),
     ...(selector === undefined ? {} : { selector }),
     ...(rule === undefined ? {} : { rule }),
+    ...(classSuffix === undefined ? {} : { classSuffix }),
+    noVolumes: (classes || templates || flags.workload !== undefined) && !areVolumesChosen(flags),
+    classes,
+    templates,
     scaleDown: flags.scaleDown === true,
     wait: flags.wait === true,
     ownersPaused: flags.ownersPaused === true,
@@ -168,13 +191,23 @@ export function runOptions(flags: ConvertFlags): Omit<ConversionRunOptions, "jou
   };
 }
 
-/** @throws UsageError where no volume is chosen: a run of all is asked for by name */
+function areVolumesChosen({ pv, namespace, plugin, selector, all, rules }: ConvertFlags): boolean {
+  return [pv, namespace, plugin, selector, all, rules].some((each) => each !== undefined);
+}
+
+/** False where the flags choose volumes, classes or claim templates alone. A template of pods has no PersistentVolume to name. */
+export function areInlineChosen(flags: ConvertFlags): boolean {
+  const { workload, pv, selector, rules, classes, templates } = flags;
+  if (workload !== undefined) return true;
+  const isOther = (classes === true || templates === true) && !areVolumesChosen(flags);
+  return !isOther && [pv, selector, rules].every((each) => each === undefined);
+}
+
+/** @throws UsageError where nothing is chosen: a run of all is asked for by name */
 export function requireChoice(flags: ConvertFlags): void {
-  const { pv, namespace, plugin, selector, workload, all, rules } = flags;
-  const isChosen = [pv, namespace, plugin, selector, workload, all, rules].some((each) => each !== undefined);
-  if (!isChosen) {
-    throw new UsageError(
-      "--all: which volumes? Choose by --pv, --workload, --namespace, --plugin or --selector, or say --all",
-    );
-  }
+  const { workload, classes, templates } = flags;
+  if (areVolumesChosen(flags) || workload !== undefined || classes === true || templates === true) return;
+  throw new UsageError(
+    "--all: which volumes? Choose by --pv, --workload, --namespace, --plugin or --selector, or say --all; --classes and --templates are for what makes new ones",
+  );
 }

@@ -5,11 +5,11 @@ import {
   type ConversionResult,
   type ConversionStatusRow,
   diffOfObjects,
-  type InlineJournal,
-  type InlinePlan,
+  type PlannedReplacement,
   type PlannedTemplate,
   type PlannedVolume,
   type Refusal,
+  type ReplacementStatusRow,
   refusalWords,
   templateForms,
   templateName,
@@ -28,19 +28,40 @@ export function planWords({
   volumes,
   refused,
   classes = [],
-  templates = [],
-}: Pick<ConversionPlan, "volumes" | "refused" | "classes"> & Partial<InlinePlan>): string {
-  const parts = [...volumes.map(volumeWords), ...templates.map(templateWords)];
-  const inTemplates = templates.length === 0 ? "" : ` and ${plural(templates.length, "template")}`;
-  const count = `${plural(volumes.length, "volume")}${inTemplates} can be carried, ${refused.length} refused; nothing was changed\n`;
+  replacements = [],
+  inline = [],
+}: Pick<ConversionPlan, "volumes" | "refused" | "classes" | "replacements"> & {
+  readonly inline?: readonly PlannedTemplate[];
+}): string {
+  const parts = [
+    ...volumes.map(volumeWords),
+    ...inline.map(inlineWords),
+    ...replacements.map(replacementWords),
+  ];
+  const names = [
+    ...volumes.map(({ volume }) => volume),
+    ...inline.map(templateName),
+    ...replacements.map(({ key }) => key),
+  ];
+  const count = `${counted(names)} can be carried, ${refused.length} refused; nothing was changed\n`;
   return [...parts, ...classes.map(classWords), refusedWords(refused), count]
     .filter((part) => part !== "")
     .join("\n");
 }
 
-/** Claims name a class by its name, which stays; that no claim is made meanwhile is for the administrator to know. */
+function replacementWords({ key, before, after, keepsOld, kind, owners }: PlannedReplacement): string {
+  const how = keepsOld
+    ? `${after.metadata?.name} is made beside it`
+    : kind === "StatefulSet"
+      ? "made again around its pods, which go on running"
+      : "made again under its name; meanwhile no volume of it is provisioned";
+  const lines = [`${key}: ${how}`, ...owners.map(({ kind, name, change }) => `  ${kind} ${name}: ${change}`)];
+  return `${foreignLines([...lines, diffOfObjects(before, after)].join("\n"), Number.POSITIVE_INFINITY)}\n`;
+}
+
+/** A class that is not asked for. */
 function classWords({ before, after }: NonNullable<ConversionPlan["classes"]>[number]): string {
-  const head = `StorageClass ${before.metadata?.name}: new claims of it get in-tree volumes; put this one in its place (kubectl replace --force)`;
+  const head = `StorageClass ${before.metadata?.name}: it stays an in-tree one; with --classes this one is put in its place`;
   return `${foreignLines(`${head}\n${diffOfObjects(before, after)}`, Number.POSITIVE_INFINITY)}\n`;
 }
 
@@ -67,7 +88,7 @@ function volumeWords(planned: PlannedVolume): string {
   return `${foreignLines([...lines, ...diffs].join("\n"), Number.POSITIVE_INFINITY)}\n`;
 }
 
-function templateWords(planned: PlannedTemplate): string {
+function inlineWords(planned: PlannedTemplate): string {
   const { workload, volumes, inUseBy, owners, scaleDown } = planned;
   const downtime =
     inUseBy.length === 0
@@ -134,21 +155,6 @@ export function showConversion(progress: Progress): (event: ConversionEvent) => 
   };
 }
 
-/** The result with workloads that were not begun. */
-export function withLeft(result: ConversionResult, templates: readonly InlineJournal[]): ConversionResult {
-  return { ...result, left: [...result.left, ...templates.map(({ planned }) => templateName(planned))] };
-}
-
-/** One result of two runs, the second after the first. */
-export function bothResults(first: ConversionResult, second: ConversionResult): ConversionResult {
-  return {
-    converted: [...first.converted, ...second.converted],
-    failed: [...first.failed, ...second.failed],
-    left: [...first.left, ...second.left],
-    elapsedMs: first.elapsedMs + second.elapsedMs,
-  };
-}
-
 /** How a run went. */
 export function resultWords(verb: "converted" | "undone", result: ConversionResult): string {
   const { converted, failed, left, elapsedMs } = result;
@@ -157,13 +163,30 @@ export function resultWords(verb: "converted" | "undone", result: ConversionResu
   const per =
     converted.length === 0
       ? ""
-      : `; API requests per volume: ${Math.round(sum / converted.length)} on average, ${Math.max(...requests)} at most`;
+      : `; API requests for each: ${Math.round(sum / converted.length)} on average, ${Math.max(...requests)} at most`;
   const rest = [
     ...(failed.length === 0 ? [] : [`${failed.length} failed`]),
     ...(left.length === 0 ? [] : [`${left.length} left`]),
   ];
   const others = rest.length === 0 ? "" : `, ${rest.join(", ")}`;
-  return `${plural(converted.length, "volume")} ${verb}${others} in ${seconds(elapsedMs)}${per}\n`;
+  const names = converted.map(({ volume }) => volume);
+  return `${counted(names)} ${verb}${others} in ${seconds(elapsedMs)}${per}\n`;
+}
+
+/** Classes that a run has left as they are. */
+export function leftClassWords(classes: NonNullable<ConversionPlan["classes"]>): string {
+  if (classes.length === 0) return "";
+  const names = classes.map(({ before }) => before.metadata?.name).join(", ");
+  return `still in-tree, and so are new claims' volumes: StorageClass ${foreignText(names, 2000)}; convert with --classes\n`;
+}
+
+/** How many volumes and other objects; one that is no volume is named with its kind. */
+export function counted(names: readonly string[]): string {
+  const objects = names.filter((name) => name.includes(" "));
+  const volumes = plural(names.length - objects.length, "volume");
+  if (objects.length === 0) return volumes;
+  const others = plural(objects.length, "other object");
+  return objects.length === names.length ? others : `${volumes} and ${others}`;
 }
 
 /** The same for programs. */
@@ -173,8 +196,11 @@ export function resultJson(result: ConversionResult): string {
 }
 
 /** The table of `status`. */
-export function statusWords(rows: readonly ConversionStatusRow[]): string {
-  if (rows.length === 0) return "no volume has been converted\n";
+export function statusWords(
+  rows: readonly ConversionStatusRow[],
+  objects: readonly ReplacementStatusRow[],
+): string {
+  if (rows.length === 0 && objects.length === 0) return "no volume has been converted\n";
   const head = ["VOLUME", "CLAIM", "STATE", "BECOMES", "STEP", "AT", "REQUESTS"];
   const cells = rows.map(({ volume, claim, state, direction, becomes, step, at, requests }) => [
     volume,
@@ -185,7 +211,16 @@ export function statusWords(rows: readonly ConversionStatusRow[]): string {
     at ?? "-",
     String(requests),
   ]);
-  return textTable([head, ...cells]);
+  const others = objects.map(({ object, state, direction, becomes, step, at, requests }) => [
+    object,
+    "-",
+    state === "unfinished" ? `${direction}, unfinished` : state,
+    becomes,
+    step ?? "-",
+    at ?? "-",
+    String(requests),
+  ]);
+  return textTable([head, ...cells, ...others]);
 }
 
 function plural(count: number, word: string): string {

@@ -10,7 +10,7 @@ import { repeated } from "../../flags.ts";
 import { dumpInputs } from "../../manifest-inputs.ts";
 import { writeFiles } from "../write-files.ts";
 import { type ConvertFlags, planOptions } from "./convert-flags.ts";
-import { refusedWords } from "./convert-report.ts";
+import { counted, refusedWords } from "./convert-report.ts";
 
 /** Flags of a conversion from a dump. */
 export interface OfflineFlags extends ConvertFlags {
@@ -44,20 +44,21 @@ export async function writeOffline(flags: OfflineFlags): Promise<number> {
     );
   }
   const inputs = await dumpInputs(filename, process.stdin);
-  const { files, volumes, refused, gaps } = await offlineConversion(inputs, await planOptions(flags));
+  const { files, volumes, objects, refused, gaps } = await offlineConversion(
+    inputs,
+    await planOptions(flags),
+  );
   const to = absolute(outputDir);
   await writeFiles(to, new Map(files.map(({ path, text }) => [path, text])), force === true);
   for (const { path, executable } of files) if (executable) await chmod(join(to, path), 0o755);
-  const names = volumes.map(({ volume }) => volume);
+  const names = [...volumes.map(({ volume }) => volume), ...objects.map(({ key }) => key)];
   if (flags.json === true) {
     process.stdout.write(`${JSON.stringify({ outputDir: to, volumes: names, refused, gaps })}\n`);
   } else {
     process.stderr.write(gaps.map((gap) => `not in the dump: ${foreignLines(gap, 2000)}\n`).join(""));
     process.stderr.write(refusedWords(refused));
     const script = names.length === 0 ? "no script was written" : `the script is ${join(to, "convert.sh")}`;
-    process.stdout.write(
-      `${names.length} ${names.length === 1 ? "volume" : "volumes"} can be converted, ${refused.length} refused; ${script}\n`,
-    );
+    process.stdout.write(`${counted(names)} can be converted, ${refused.length} refused; ${script}\n`);
   }
   return names.length === 0 && refused.length > 0 ? exitCodes.failed : exitCodes.done;
 }

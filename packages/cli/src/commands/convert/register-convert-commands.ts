@@ -1,29 +1,25 @@
 /** `longshore convert`: PersistentVolumes become native ones of their CSI drivers, on the same disks, and back. */
 
-import { type KubeClient, parseLabelSelector } from "@longshore/kube";
 import {
   type ConversionDirection,
   type ConversionEvent,
   type ConversionPlan,
+  type ConversionResult,
+  carryReplacements,
   conversionRoles,
   conversionStatusOf,
-  type InlineJournal,
-  isUnfinishedConversion,
-  newJournal,
-  originalVolume,
+  joinedResults,
   planConversion,
-  planUndo,
-  readJournals,
+  replacementStatusOf,
   runConversion,
   runInlineConversion,
   StepTimeoutError,
+  templateName,
   underCrossingLease,
-  unfinishedChoice,
-  type VolumeJournal,
   waitWords,
 } from "@longshore/migration";
 import type { Command } from "commander";
-import { exitCodes, interruptible, UsageError } from "../../exit.ts";
+import { exitCodes, interruptible } from "../../exit.ts";
 import { createProgress } from "../../terminal.ts";
 import {
   type ConvertFlags,
@@ -37,20 +33,19 @@ import {
   withTarget,
   withVolumes,
 } from "./convert-flags.ts";
+import { objectJournals, objectsLeftOpen } from "./convert-objects.ts";
 import {
-  bothResults,
+  leftClassWords,
   planWords,
-  refusedWords,
   resultJson,
   resultWords,
   showConversion,
   statusWords,
-  unfinishedWords,
-  withLeft,
 } from "./convert-report.ts";
 import { type ConversionTarget, openConversionTarget } from "./convert-target.ts";
 import { type OfflineFlags, withOffline, writeOffline } from "./offline.ts";
-import { areVolumesChosen, planTemplates, templateJournals, templatesToCarry } from "./templates-to-carry.ts";
+import { planTemplates, templateJournals } from "./templates-to-carry.ts";
+import { journalsOf, unfinished, workToCarry } from "./work-to-carry.ts";
 
 /** Adds `convert` and the verbs below it. */
 export function registerConvertCommands(program: Command): void {
@@ -104,29 +99,28 @@ async function plan(flags: OfflineFlags, signal: AbortSignal): Promise<number> {
   if (flags.offline === true) return writeOffline(flags);
   const options = await planOptions(flags);
   return within(flags, signal, async (target) => {
-    const made = areVolumesChosen(flags)
-      ? await planConversion(
-          target.env,
-          options,
-          signal,
-          unfinished(await journalsOf(target, target.env.kube, signal)),
-        )
-      : { volumes: [], refused: [] };
+    const journals = await journalsOf(target, target.env.kube, signal);
+    const objects = await objectJournals(target, target.env.kube, signal);
+    const skipped = new Set([...unfinished(journals), ...unfinished(objects)]);
+    const made = await planConversion(target.env, options, signal, skipped);
     const asked = { direction: "convert", flags, plugins: options.plugins, target } as const;
-    const { templates, refused } = await planTemplates(asked, signal);
-    const whole = { ...made, templates, refused: [...made.refused, ...refused] };
+    const { templates: inline, refused } = await planTemplates(asked, signal);
+    const whole = { ...made, inline, refused: [...made.refused, ...refused] };
     process.stdout.write(flags.json === true ? `${JSON.stringify(whole)}\n` : planWords(whole));
-    const isAllRefused = whole.refused.length > 0 && whole.volumes.length + templates.length === 0;
-    return isAllRefused ? exitCodes.failed : exitCodes.done;
+    const count = made.volumes.length + (made.replacements?.length ?? 0) + inline.length;
+    return whole.refused.length > 0 && count === 0 ? exitCodes.failed : exitCodes.done;
   });
 }
 
 function status(flags: ConvertFlags, signal: AbortSignal): Promise<number> {
   return within(flags, signal, async (target) => {
     const volumes = await journalsOf(target, target.env.kube, signal);
-    const templates = await templateJournals(target, target.env.kube, signal);
-    const rows = conversionStatusOf(volumes.values(), templates.values());
-    process.stdout.write(flags.json === true ? `${JSON.stringify({ volumes: rows })}\n` : statusWords(rows));
+    const inline = await templateJournals(target, target.env.kube, signal);
+    const rows = conversionStatusOf(volumes.values(), inline.values());
+    const objects = replacementStatusOf((await objectJournals(target, target.env.kube, signal)).values());
+    const text =
+      flags.json === true ? `${JSON.stringify({ volumes: rows, objects })}\n` : statusWords(rows, objects);
+    process.stdout.write(text);
     return exitCodes.done;
   });
 }
@@ -155,19 +149,34 @@ async function carry(
         progress.status(`  … waits for ${waitWords(wait)}`);
       return await underCrossingLease(target.env, { identity, onWaiting }, signal, async (kube, term) => {
         progress.clear();
-        const journals = await journalsToCarry({ direction, flags, options, target }, kube, term);
-        if (journals === undefined) return exitCodes.failed;
-        const { journalDir } = target;
         const env = { ...target.env, kube };
-        const settings = { ...ran, journalDir, onEvent };
-        const volumes = await runConversion(env, journals.volumes, settings, term);
-        const isStopped = volumes.failed.length + volumes.left.length > 0;
-        const result = isStopped
-          ? withLeft(volumes, journals.templates)
-          : bothResults(volumes, await runInlineConversion(env, journals.templates, settings, term));
+        const run = { ...ran, journalDir: target.journalDir, onEvent };
+        // An object may be away: nothing is planned before it is there again.
+        const open = await objectsLeftOpen(target, kube, direction, term);
+        const results = [await carryReplacements(env, open, run, term)];
+        let classes: NonNullable<ConversionPlan["classes"]> = [];
+        if (!results.some(hasFailed)) {
+          const work = await workToCarry({ direction, flags, options, target }, kube, term);
+          if (work === undefined) return exitCodes.failed;
+          classes = work.classes;
+          const isComplete = () => results.every((each) => !hasFailed(each) && each.left.length === 0);
+          results.push(await runConversion(env, work.volumes, run, term));
+          results.push(
+            isComplete()
+              ? await runInlineConversion(env, work.inline, run, term)
+              : leftOf(work.inline.map(({ planned }) => templateName(planned))),
+          );
+          results.push(
+            isComplete()
+              ? await carryReplacements(env, work.objects, run, term)
+              : leftOf(work.objects.map(({ planned }) => planned.key)),
+          );
+        }
+        const result = joinedResults(results);
         progress.clear();
         const verb = direction === "convert" ? "converted" : "undone";
         process.stdout.write(flags.json === true ? resultJson(result) : resultWords(verb, result));
+        if (flags.json !== true) process.stdout.write(leftClassWords(classes));
         if (result.failed.length > 0) {
           const isLate = result.failed.every(({ error }) => error instanceof StepTimeoutError);
           return isLate ? exitCodes.timedOut : exitCodes.failed;
@@ -181,118 +190,12 @@ async function carry(
   });
 }
 
-interface Asked {
-  readonly direction: ConversionDirection;
-  readonly flags: ConvertFlags;
-  readonly options: Awaited<ReturnType<typeof planOptions>>;
-  readonly target: ConversionTarget;
-}
+const hasFailed = ({ failed }: ConversionResult): boolean => failed.length > 0;
 
-interface Carried {
-  readonly volumes: readonly VolumeJournal[];
-  readonly templates: readonly InlineJournal[];
-}
-
-/** What an earlier run has left of what is chosen, and then what is new; undefined where something is refused. */
-async function journalsToCarry(
-  asked: Asked,
-  kube: KubeClient,
-  signal: AbortSignal,
-): Promise<Carried | undefined> {
-  const { direction, flags, options, target } = asked;
-  const volumes = areVolumesChosen(flags)
-    ? await volumesToCarry(asked, kube, signal)
-    : { journals: [], refused: [], left: [] };
-  const about = { direction, flags, plugins: options.plugins, target };
-  const templates = await templatesToCarry(about, kube, signal);
-  const refused = [...volumes.refused, ...templates.refused];
-  const left = [...volumes.left, ...templates.left];
-  const json = flags.json === true;
-  if (left.length > 0) {
-    if (json) process.stdout.write(`${JSON.stringify({ kind: "unfinished", volumes: left })}\n`);
-    else process.stderr.write(unfinishedWords(left));
-  }
-  if (refused.length > 0) {
-    if (json) process.stdout.write(`${JSON.stringify({ kind: "refused", refused })}\n`);
-    else process.stderr.write(refusedWords(refused));
-    if (flags.skipRefused !== true) {
-      if (!json) process.stderr.write("nothing was changed; --skip-refused leaves these out\n");
-      return undefined;
-    }
-  }
-  return { volumes: volumes.journals, templates: templates.journals };
-}
-
-async function volumesToCarry(asked: Asked, kube: KubeClient, signal: AbortSignal) {
-  const { direction, options, target } = asked;
-  const known = await journalsOf(target, kube, signal);
-  const open = [...known.values()].filter(isUnfinishedConversion);
-  const others = open.filter((journal) => journal.direction !== direction && isMeant(journal, asked));
-  if (direction === "convert" && others.length > 0) {
-    const names = others.map(originalVolume).join(", ");
-    throw new UsageError(`an undo of ${names} is unfinished: end it first with longshore convert undo`);
-  }
-  const same = open.filter((journal) => journal.direction === direction);
-  const { carried, left } = unfinishedChoice(same, (journal) => isMeant(journal, asked));
-  const made =
-    direction === "convert"
-      ? await planConversion({ ...target.env, kube }, options, signal, unfinished(known))
-      : await planUndo(
-          kube,
-          [...known.values()].filter((journal) => isToUndo(journal, asked)),
-          options,
-          signal,
-        );
-  // An unfinished conversion of an undo's choice is undone; the others stay as they are.
-  const apart = open.filter((journal) => journal.direction !== direction && !isMeant(journal, asked));
-  return {
-    journals: [...carried, ...freshJournals(made.volumes, known, asked)],
-    refused: made.refused,
-    left: [...left, ...apart].map(originalVolume),
-  };
-}
-
-function freshJournals(
-  volumes: ConversionPlan["volumes"],
-  known: ReadonlyMap<string, VolumeJournal>,
-  { direction, target }: Asked,
-): readonly VolumeJournal[] {
-  return volumes.map((planned) => {
-    const name = direction === "convert" ? planned.volume : (planned.toAfter.metadata?.name ?? "");
-    return newJournal(planned, target.clusterId, direction, known.get(name));
-  });
-}
-
-/** Of a journal whose volume is, or is becoming, a converted one. */
-function isToUndo(journal: VolumeJournal, asked: Asked): boolean {
-  if (asked.flags.selector !== undefined) {
-    throw new UsageError(
-      "--selector: an undo is chosen by --pv, --namespace or --plugin, as the journals know these",
-    );
-  }
-  return journal.direction === "convert" && isMeant(journal, asked);
-}
-
-/** True for a journal of a volume that the flags choose. */
-function isMeant({ planned }: VolumeJournal, { flags, options }: Asked): boolean {
-  const names = [planned.volume, planned.toAfter.metadata?.name];
-  const { rule, selector, plugins } = options;
-  return (
-    (flags.pv?.some((name) => names.includes(name)) ?? true) &&
-    (flags.namespace?.includes(planned.claim.namespace) ?? true) &&
-    (plugins?.includes(planned.plugin) ?? true) &&
-    (rule === undefined || planned.driver === rule.toDriver) &&
-    (selector === undefined ||
-      parseLabelSelector(selector).matches(planned.claimBefore.metadata?.labels ?? {}))
-  );
-}
-
-function journalsOf({ env, clusterId, journalDir }: ConversionTarget, kube: KubeClient, signal: AbortSignal) {
-  return readJournals({ kube, host: env.host, dir: journalDir }, clusterId, signal);
-}
-
-function unfinished(journals: ReadonlyMap<string, VolumeJournal>): ReadonlySet<string> {
-  return new Set(
-    [...journals].filter(([, journal]) => isUnfinishedConversion(journal)).map(([name]) => name),
-  );
-}
+/** Of units that were not begun. */
+const leftOf = (left: readonly string[]): ConversionResult => ({
+  converted: [],
+  failed: [],
+  left,
+  elapsedMs: 0,
+});

@@ -16,7 +16,7 @@ import {
   wantedKey,
 } from "@longshore/migration";
 import { UsageError } from "../../exit.ts";
-import type { ConvertFlags } from "./convert-flags.ts";
+import { areInlineChosen, type ConvertFlags } from "./convert-flags.ts";
 import type { ConversionTarget } from "./convert-target.ts";
 
 /** What the command is about. */
@@ -38,22 +38,12 @@ export interface TemplatesToCarry {
 
 const nothing: TemplatesToCarry = { journals: [], refused: [], left: [] };
 
-/** False where the flags choose volumes alone. A template has no PersistentVolume, and no rule leads from one driver to another. */
-export function areTemplatesChosen({ workload, pv, selector, rules }: ConvertFlags): boolean {
-  return workload !== undefined || [pv, selector, rules].every((each) => each === undefined);
-}
-
-/** False where the flags choose templates alone. */
-export function areVolumesChosen({ workload, pv, selector, rules }: ConvertFlags): boolean {
-  return workload === undefined || [pv, selector, rules].some((each) => each !== undefined);
-}
-
 /** The plan for the templates that the flags choose. */
 export async function planTemplates(
   { flags, plugins, target }: TemplatesAsked,
   signal: AbortSignal,
 ): Promise<InlinePlan> {
-  if (!areTemplatesChosen(flags)) return { templates: [], refused: [] };
+  if (!areInlineChosen(flags)) return { templates: [], refused: [] };
   const { kube } = target.env;
   const journals = await templateJournals(target, kube, signal);
   return planInlineConversion(kube, optionsOf(flags, plugins), signal, openTemplates(journals.values()));
@@ -66,7 +56,7 @@ export async function templatesToCarry(
   signal: AbortSignal,
 ): Promise<TemplatesToCarry> {
   const { direction, flags, plugins, target } = asked;
-  if (!areTemplatesChosen(flags)) return nothing;
+  if (!areInlineChosen(flags)) return nothing;
   const known = await templateJournals(target, kube, signal);
   const open = [...known.values()].filter(isUnfinishedInline);
   const chosen = open.filter((journal) => isChosen(journal, asked));
@@ -106,8 +96,8 @@ export function templateJournals(
 
 function isChosen({ planned }: InlineJournal, { flags, plugins }: TemplatesAsked): boolean {
   const { workload, namespace } = flags;
+  if (workload !== undefined) return workload.some((text) => wantedKey(text) === templateKey(planned));
   return (
-    (workload?.some((text) => wantedKey(text) === templateKey(planned)) ?? true) &&
     (namespace?.includes(planned.workload.namespace) ?? true) &&
     (plugins === undefined || planned.volumes.some(({ plugin }) => plugins.includes(plugin)))
   );
@@ -117,10 +107,16 @@ function optionsOf(
   { workload, namespace, claimSize, scaleDown, wait }: ConvertFlags,
   plugins: readonly string[] | undefined,
 ): InlinePlanOptions {
+  // A name alone says which: the other flags choose volumes then.
+  const chosen =
+    workload === undefined
+      ? {
+          ...(namespace === undefined ? {} : { namespaces: namespace }),
+          ...(plugins === undefined ? {} : { plugins }),
+        }
+      : { workloads: workload };
   return {
-    ...(workload === undefined ? {} : { workloads: workload }),
-    ...(namespace === undefined ? {} : { namespaces: namespace }),
-    ...(plugins === undefined ? {} : { plugins }),
+    ...chosen,
     ...(claimSize === undefined ? {} : { sizes: claimSize }),
     scaleDown: scaleDown === true,
     wait: wait === true,

@@ -65,6 +65,33 @@ describe("claim templates", () => {
     expect(differences.map(({ field }) => field)).toEqual(["spec.volumeClaimTemplates"]);
   });
 
+  test("get the converted volume and the driver, where they name an in-tree one", () => {
+    const metadata = {
+      name: "data",
+      annotations: { "volume.beta.kubernetes.io/storage-provisioner": "kubernetes.io/aws-ebs", note: "kept" },
+    };
+    const volumeClaimTemplates = [{ metadata, spec: { volumeName: "pv-1" } }];
+    const named = { ...set, spec: { ...set.spec, volumeClaimTemplates } } as StatefulSet;
+    const converted = convertedTemplates(named, new Map(), new Map([["pv-1", "pv-1-csi"]]));
+    expect(converted).toMatchObject({
+      object: {
+        spec: {
+          volumeClaimTemplates: [
+            {
+              metadata: {
+                annotations: {
+                  "volume.beta.kubernetes.io/storage-provisioner": "ebs.csi.aws.com",
+                  note: "kept",
+                },
+              },
+              spec: { volumeName: "pv-1-csi" },
+            },
+          ],
+        },
+      },
+    });
+  });
+
   test("of no such class, or of a set that takes its claims along, are refused", () => {
     expect(convertedTemplates(set, new Map([["x", "y"]]))).toHaveProperty(
       "failure",

@@ -1,6 +1,7 @@
 /** The script that converts the volumes of a plan by commands of kubectl, one after the other. Pure. */
 import { shellWord } from "@longshore/runtime";
 import type { PlannedVolume, ScaledWorkload } from "../conversion-types.ts";
+import { replacementScript, type ScriptedReplacement } from "./replacement-script.ts";
 import { scriptStart } from "./script-start.ts";
 
 /** A volume with the directory, beside the script, that has its files. */
@@ -10,7 +11,10 @@ export interface ScriptedVolume {
 }
 
 /** The script. Volumes of one workload are converted together, while it has no replicas. */
-export function conversionScript(volumes: readonly ScriptedVolume[]): string {
+export function conversionScript(
+  volumes: readonly ScriptedVolume[],
+  objects: readonly ScriptedReplacement[] = [],
+): string {
   const groups = groupsOf(volumes);
   let count = 0;
   const parts = groups.map(({ members, workloads }) => {
@@ -31,7 +35,9 @@ export function conversionScript(volumes: readonly ScriptedVolume[]): string {
     ].join("\n");
   });
   const volumesText = volumes.length === 1 ? "1 volume" : `${volumes.length} volumes`;
-  return `${scriptStart}\n${parts.join("\n\n")}\n\nsay ${shellWord(`done: ${volumesText}`)}\n`;
+  const objectsText = objects.length === 0 ? "" : `, ${objects.length} classes and StatefulSets`;
+  const end = `say ${shellWord(`done: ${volumesText}${objectsText}`)}\n`;
+  return `${scriptStart}\n${parts.join("\n\n")}\n${replacementScript(objects)}\n${end}`;
 }
 
 /** Not again once all the volumes are converted. */

@@ -26,6 +26,7 @@ const lists: Readonly<Record<string, keyof ConversionView>> = {
   CSINode: "csiNodes",
   CSIDriver: "csiDrivers",
   VolumeSnapshot: "snapshots",
+  VolumeSnapshotContent: "snapshotContents",
   StorageClass: "classes",
 };
 

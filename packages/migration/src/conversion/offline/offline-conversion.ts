@@ -8,8 +8,12 @@ import type { ConversionPlanOptions } from "../conversion-options.ts";
 import type { ConversionPlan, PlannedVolume, Refusal } from "../conversion-types.ts";
 import { authoredMetadata } from "../objects/differences.ts";
 import { conversionPlanOf } from "../plan-conversion.ts";
+import { planReplacements } from "../replacements/plan-replacements.ts";
+import type { PlannedReplacement } from "../replacements/replacement-types.ts";
+import { unitName } from "../units/unit-journal.ts";
 import { conversionScript } from "./conversion-script.ts";
 import { readConversionDump } from "./dump-view.ts";
+import { replacementFiles } from "./replacement-script.ts";
 
 /** One file of a conversion. */
 export interface OfflineFile {
@@ -25,6 +29,8 @@ export interface OfflineConversion {
   readonly gaps: readonly string[];
   readonly files: readonly OfflineFile[];
   readonly volumes: readonly PlannedVolume[];
+  /** Classes and StatefulSets that the script replaces after the volumes. */
+  readonly objects: readonly PlannedReplacement[];
   readonly refused: ConversionPlan["refused"];
 }
 
@@ -39,7 +45,11 @@ export async function offlineConversion(
 ): Promise<OfflineConversion> {
   const { view, gaps } = await readConversionDump(inputs);
   const plan = conversionPlanOf(view, { ...options, wait: true });
-  return { ...filesOfPlan(plan), gaps };
+  const { replacements, refused } = planReplacements(view, options, plan.volumes);
+  return {
+    ...filesOfPlan({ volumes: plan.volumes, refused: [...plan.refused, ...refused], replacements }),
+    gaps,
+  };
 }
 
 /**
@@ -49,7 +59,8 @@ export async function offlineConversion(
 export function filesOfPlan({
   volumes,
   refused,
-}: Pick<ConversionPlan, "volumes" | "refused">): Omit<OfflineConversion, "gaps"> {
+  replacements = [],
+}: Pick<ConversionPlan, "volumes" | "refused" | "replacements">): Omit<OfflineConversion, "gaps"> {
   const faults = volumes.map(nameFault);
   const accepted = volumes.filter((_volume, at) => faults[at] === undefined);
   const width = String(accepted.length).length;
@@ -58,12 +69,18 @@ export function filesOfPlan({
     directory: `${String(at + 1).padStart(width, "0")}-${planned.volume}`,
   }));
   const files = scripted.flatMap(({ planned, directory }) => filesOf(planned, directory));
-  const script = { path: "convert.sh", text: conversionScript(scripted), executable: true };
+  const wrong = replacements.map(replacedFault);
+  const replaced = replacements.filter((_object, at) => wrong[at] === undefined);
+  const objects = replaced.map((planned) => ({ planned, directory: `objects/${unitName(planned.key)}` }));
+  const script = { path: "convert.sh", text: conversionScript(scripted, objects), executable: true };
+  const all = [...files, ...objects.flatMap(replacementFiles)];
   return {
-    files: scripted.length === 0 ? [] : [script, ...files],
+    files: all.length === 0 ? [] : [script, ...all],
     volumes: accepted,
+    objects: replaced,
     refused: [
       ...refused,
+      ...wrong.flatMap((fault) => (fault === undefined ? [] : [{ volume: fault.object, refusals: [fault] }])),
       ...volumes.flatMap(({ volume }, at) => {
         const fault = faults[at];
         return fault === undefined ? [] : [{ volume, refusals: [fault] }];
@@ -104,6 +121,19 @@ function nameFault({
     code: "changed-by-others",
     object: `PersistentVolume ${volume}`,
     reason: `${JSON.stringify(wrong)} is no name, UID or policy that the API server accepts`,
+    remedy: "write the dump again with kubectl, and change nothing in it",
+  };
+}
+
+/** The same for a class or a StatefulSet. */
+function replacedFault({ key, namespace, name, uid, after }: PlannedReplacement): Refusal | undefined {
+  const names = [...(namespace === undefined ? [] : [namespace]), name, after.metadata?.name ?? ""];
+  const wrong = names.find((each) => !isDns1123Subdomain(each)) ?? (WORD.test(uid) ? undefined : uid);
+  if (wrong === undefined) return undefined;
+  return {
+    code: "changed-by-others",
+    object: key,
+    reason: `${JSON.stringify(wrong)} is no name or UID that the API server accepts`,
     remedy: "write the dump again with kubectl, and change nothing in it",
   };
 }

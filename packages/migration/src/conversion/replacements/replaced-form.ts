@@ -59,10 +59,10 @@ export function replacedObject(kind: ReplacedKind, now: KubeObject, wanted: Kube
   const metadata = defined<ObjectMeta>({
     ...authoredMetadata(now.metadata),
     name: wanted.metadata?.name,
-    annotations: {
-      ...withoutKeys(annotations, lastApplied),
-      ...(applied === undefined ? {} : { [lastAppliedAnnotation]: applied }),
-    },
+    annotations:
+      applied === undefined
+        ? withoutKeys(annotations, lastApplied)
+        : { ...annotations, [lastAppliedAnnotation]: applied },
     finalizers: kept?.length ? kept : undefined,
   });
   if (kind === "StatefulSet") {
