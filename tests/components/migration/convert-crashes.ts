@@ -1,6 +1,7 @@
 /** Kills a conversion at each of its calls, one after the other, each time in a world of its own, and lets another process go on. */
 
 import { resources } from "@longshore/kube";
+import type { PluginName } from "@longshore/local";
 import type { Host } from "@longshore/runtime";
 import { Life, mortalClient } from "@longshore/testing/kube";
 import { ConversionWorld, type Operator } from "../../../packages/simulation/src/conversion-world.ts";
@@ -11,6 +12,10 @@ export interface CrashStory {
   readonly next: "convert" | "undo";
   /** Volumes of one StatefulSet; default 1. */
   readonly replicas?: number;
+  /** Each with a StatefulSet of its own; default `aws-ebs`. */
+  readonly plugins?: readonly PluginName[];
+  /** Workloads that are carried at the same time; default 1. */
+  readonly parallel?: number;
 }
 
 /** How all points went. */
@@ -20,26 +25,33 @@ export interface CrashReport {
   readonly failures: readonly string[];
 }
 
-const options = { scaleDown: true };
+const optionsOf = ({ parallel = 1 }: CrashStory) => ({ scaleDown: true, parallel });
+/** What changes an object of storage or a workload. */
+const changing = /^(create|patch|delete) /;
+
+/** The calls that change the cluster, but for the journal: those after which others see another state. */
+export const isChange = (_call: number, what: string): boolean =>
+  changing.test(what) && !what.endsWith(" ConfigMap");
+
 const limitMs = 3_600_000;
 
 /**
- * Kills it after the calls that `isChosen` chooses by their number. Before a call nothing is left behind but what is left after the
+ * Kills it after the calls that `isChosen` chooses by their number and what they are. Before a call nothing is left behind but what is left after the
  * one before it: a process has no effect between two calls.
  */
 export async function crashConversion(
   story: CrashStory,
-  isChosen: (call: number) => boolean = () => true,
+  isChosen: (call: number, what: string) => boolean = () => true,
 ): Promise<CrashReport> {
   const whole = new Life();
   await inWorld(story, async (world) => {
-    const result = await world[story.killed](mortal(world, whole), options);
+    const result = await world[story.killed](mortal(world, whole), optionsOf(story));
     if (result.failed.length > 0) throw new Error(`no call killed it: ${result.failed[0]?.error}`);
   });
   const failures: string[] = [];
   let points = 0;
   for (let at = 1; at <= whole.calls; at++) {
-    if (!isChosen(at)) continue;
+    if (!isChosen(at, whole.log[at - 1] ?? "")) continue;
     points++;
     const problems = await crashed(story, new Life(at, "after"), at).catch((error) => [String(error)]);
     if (problems.length > 0) failures.push(`after ${whole.log[at - 1]} (${at}): ${problems.join("; ")}`);
@@ -49,14 +61,15 @@ export async function crashConversion(
 
 /** A world whose writer runs, on an in-tree volume or, to be undone, on a converted one. */
 async function inWorld(
-  { killed, replicas = 1 }: CrashStory,
+  story: CrashStory,
   script: (world: ConversionWorld, names: ReadonlySet<string>) => Promise<void>,
 ): Promise<void> {
-  await ConversionWorld.play({ plugins: ["aws-ebs"], replicas }, async (world) => {
+  const { killed, replicas = 1, plugins = ["aws-ebs"] } = story;
+  await ConversionWorld.play({ plugins, replicas }, async (world) => {
     const names = new Set(
       world.cluster.objects(resources.persistentVolumes).map(({ metadata }) => metadata.name),
     );
-    if (killed === "undo") await world.convert(world.operator("m1"), options);
+    if (killed === "undo") await world.convert(world.operator("m1"), optionsOf(story));
     await script(world, names);
   });
 }
@@ -64,7 +77,7 @@ async function inWorld(
 async function crashed(story: CrashStory, life: Life, at: number): Promise<readonly string[]> {
   const problems: string[] = [];
   await inWorld(story, async (world, names) => {
-    const killed = world[story.killed](mortal(world, life), options);
+    const killed = world[story.killed](mortal(world, life), optionsOf(story));
     killed.catch(() => {});
     await Promise.race([killed, life.death]);
     if (!life.dead) {
@@ -75,7 +88,7 @@ async function crashed(story: CrashStory, life: Life, at: number): Promise<reado
     await world.clock.sleep(3000, new AbortController().signal);
     // Another machine goes on half of the time: it has no files of the first one.
     const other = world.operator(at % 2 === 0 ? "m1" : "m2");
-    const result = await world[story.next](other, options);
+    const result = await world[story.next](other, optionsOf(story));
     problems.push(...result.failed.map(({ error }) => String(error)));
     await Promise.race([world.writersRun(), world.clock.sleep(limitMs, new AbortController().signal)]);
     problems.push(...world.leftovers(story.next === "convert" ? "csi" : "in-tree", names));
