@@ -113,14 +113,18 @@ export async function conversionWorld() {
     const open = [...(await journals()).values()].filter(({ finishedAt }) => finishedAt === undefined);
     return plane.clock.run(runConversion(env(), open, { journalDir, ...options }, signal));
   };
-  const undo = async (options: ConversionPlanOptions = {}, kube: KubeClient = plane.kube) => {
+  const undo = async (
+    options: ConversionPlanOptions & Partial<ConversionRunOptions> = {},
+    kube: KubeClient = plane.kube,
+    planningKube: KubeClient = kube,
+  ) => {
     const known = [...(await journals()).values()];
-    const undone = await plane.clock.run(planUndo(kube, known, options, signal));
+    const undone = await plane.clock.run(planUndo(planningKube, known, options, signal));
     const fresh = undone.volumes.map((planned) => {
       const earlier = known.find(({ planned: { toAfter } }) => toAfter.metadata?.name === planned.volume);
       return newJournal(planned, earlier?.clusterId ?? "", "undo", earlier);
     });
-    const result = await plane.clock.run(runConversion(env(kube), fresh, { journalDir }, signal));
+    const result = await plane.clock.run(runConversion(env(kube), fresh, { journalDir, ...options }, signal));
     return { ...undone, ...result };
   };
   return { plane, cloud, host, namespace, driver, claim, volume, pair, plan, run, resume, undo, journals };

@@ -106,7 +106,8 @@ test("goes on where its watches deliver nothing: the API server is asked", async
   let opened = 0;
   const silent = new Proxy(plane.kube, {
     get(kube, name) {
-      if (name !== "watch") return Reflect.get(kube, name);
+      const method = Reflect.get(kube, name) as (...args: readonly unknown[]) => unknown;
+      if (name !== "watch") return method.bind(kube);
       return async function* (_resource: unknown, { signal }: { readonly signal: AbortSignal }) {
         opened++;
         await new Promise((_resolve, reject) =>

@@ -1,6 +1,6 @@
 /** A sample of the crash points that the exhaustive test goes through. */
 import { expect, test } from "vitest";
-import { type CrashStory, crashConversion } from "./convert-crashes.ts";
+import { type CrashStory, crashConversion, isChange } from "./convert-crashes.ts";
 
 test.each<CrashStory>([
   { killed: "convert", next: "convert" },
@@ -28,4 +28,22 @@ test("a conversion of a template and its class is killed at some of its calls, a
   const { points, failures } = await crashConversion(story, (call) => call % 19 === 0);
   expect(failures).toEqual([]);
   expect(points).toBeGreaterThan(3);
+});
+
+test("a conversion of two plugins' volumes at the same time is killed after some of its changes, and goes on", {
+  timeout: 120_000,
+}, async () => {
+  const story: CrashStory = {
+    killed: "convert",
+    next: "convert",
+    plugins: ["gce-pd", "rbd"],
+    parallel: 2,
+  };
+  let change = 0;
+  const { points, failures } = await crashConversion(
+    story,
+    (call, what) => isChange(call, what) && ++change % 5 === 0,
+  );
+  expect(failures).toEqual([]);
+  expect(points).toBeGreaterThan(2);
 });

@@ -1,6 +1,7 @@
 /** Kills a conversion at each of its calls, one after the other, each time in a world of its own, and lets another process go on. */
 
 import { resources, type StatefulSet, type StorageClass, type Stored } from "@longshore/kube";
+import type { PluginName } from "@longshore/local";
 import type { Host } from "@longshore/runtime";
 import { Life, mortalClient } from "@longshore/testing/kube";
 import { ConversionWorld, type Operator } from "../../../packages/simulation/src/conversion-world.ts";
@@ -15,6 +16,10 @@ export interface CrashStory {
   readonly inline?: boolean;
   /** The StatefulSet's template and its class are converted: by the class beside the old one, or in its place. */
   readonly objects?: "beside" | "in place";
+  /** Each with a StatefulSet of its own; default `aws-ebs`. */
+  readonly plugins?: readonly PluginName[];
+  /** Workloads that are carried at the same time; default 1. */
+  readonly parallel?: number;
 }
 
 /** How all points went. */
@@ -24,20 +29,27 @@ export interface CrashReport {
   readonly failures: readonly string[];
 }
 
-const optionsOf = ({ objects }: CrashStory) => {
-  if (objects === undefined) return { scaleDown: true };
+const optionsOf = ({ objects, parallel = 1 }: CrashStory) => {
+  if (objects === undefined) return { scaleDown: true, parallel };
   const classSuffix = objects === "beside" ? { classSuffix: "-csi" } : {};
-  return { noVolumes: true, classes: true, templates: true, ...classSuffix };
+  return { noVolumes: true, classes: true, templates: true, parallel, ...classSuffix };
 };
+/** What changes an object of storage or a workload. */
+const changing = /^(create|patch|delete) /;
+
+/** The calls that change the cluster, but for the journal: those after which others see another state. */
+export const isChange = (_call: number, what: string): boolean =>
+  changing.test(what) && !what.endsWith(" ConfigMap");
+
 const limitMs = 3_600_000;
 
 /**
- * Kills it after the calls that `isChosen` chooses by their number. Before a call nothing is left behind but what is left after the
+ * Kills it after the calls that `isChosen` chooses by their number and what they are. Before a call nothing is left behind but what is left after the
  * one before it: a process has no effect between two calls.
  */
 export async function crashConversion(
   story: CrashStory,
-  isChosen: (call: number) => boolean = () => true,
+  isChosen: (call: number, what: string) => boolean = () => true,
 ): Promise<CrashReport> {
   const whole = new Life();
   await inWorld(story, async (world) => {
@@ -47,7 +59,7 @@ export async function crashConversion(
   const failures: string[] = [];
   let points = 0;
   for (let at = 1; at <= whole.calls; at++) {
-    if (!isChosen(at)) continue;
+    if (!isChosen(at, whole.log[at - 1] ?? "")) continue;
     points++;
     const problems = await crashed(story, new Life(at, "after"), at).catch((error) => [String(error)]);
     if (problems.length > 0) failures.push(`after ${whole.log[at - 1]} (${at}): ${problems.join("; ")}`);
@@ -60,8 +72,8 @@ async function inWorld(
   story: CrashStory,
   script: (world: ConversionWorld, names: ReadonlySet<string>) => Promise<void>,
 ): Promise<void> {
-  const { killed, replicas = 1, inline = false } = story;
-  await ConversionWorld.play({ plugins: ["aws-ebs"], replicas, inline }, async (world) => {
+  const { killed, replicas = 1, inline = false, plugins = ["aws-ebs"] } = story;
+  await ConversionWorld.play({ plugins, replicas, inline }, async (world) => {
     const names = new Set(
       world.cluster.objects(resources.persistentVolumes).map(({ metadata }) => metadata.name),
     );
