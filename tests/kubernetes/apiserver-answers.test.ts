@@ -364,6 +364,223 @@ test("CertificateSigningRequests: asking, deciding and signing", async () => {
   await expectSame("DELETE", `${path}/a`);
 });
 
+describe("HorizontalPodAutoscalers: what is filled in, and what of newer versions v1 carries in annotations", () => {
+  const path = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers";
+  const autoscaler = (spec: object, annotations?: object, status?: object) => ({
+    apiVersion: "autoscaling/v1",
+    kind: "HorizontalPodAutoscaler",
+    metadata: { name: "h", ...(annotations && { annotations }) },
+    spec: {
+      maxReplicas: 3,
+      scaleTargetRef: { apiVersion: "apps/v1", kind: "Deployment", name: "d" },
+      ...spec,
+    },
+    ...(status && { status }),
+  });
+  const inAnnotation = (name: string, value: unknown) => ({
+    [`autoscaling.alpha.kubernetes.io/${name}`]: typeof value === "string" ? value : JSON.stringify(value),
+  });
+  const memory = { type: "Resource", resource: { name: "memory", targetAverageUtilization: 50 } };
+  const pods = { type: "Pods", pods: { metricName: "m", targetAverageValue: "1k" } };
+  const target = { kind: "A", name: "<b>" };
+  const object = {
+    type: "Object",
+    object: { target, metricName: "m", targetValue: "1500m", selector: { matchLabels: { a: "b" } } },
+  };
+  const external = { type: "External", external: { metricName: "e", targetValue: "1" } };
+  const rules = { policies: [{ type: "Percent", value: 5, periodSeconds: 60 }] };
+  const cpu = { type: "Resource", resource: { name: "cpu" } };
+
+  test.each([
+    {},
+    { minReplicas: 2 },
+    { minReplicas: 0 },
+    { minReplicas: -1 },
+    { minReplicas: 4 },
+    { maxReplicas: 0 },
+    { targetCPUUtilizationPercentage: 50 },
+    { targetCPUUtilizationPercentage: 0 },
+    { targetCPUUtilizationPercentage: -1 },
+    { targetCPUUtilizationPercentage: 150 },
+    { scaleTargetRef: {} },
+    { scaleTargetRef: { kind: "a/b", name: "c/d" } },
+    { scaleTargetRef: { kind: "A", name: "%", apiVersion: "a/b/c" } },
+  ])("spec %j", async (spec) => {
+    await expectSame("POST", path + dry, autoscaler(spec));
+  });
+
+  test.each([
+    inAnnotation("metrics", [memory]),
+    inAnnotation("metrics", [pods]),
+    inAnnotation("metrics", []),
+    inAnnotation("metrics", "nonsense"),
+    inAnnotation("metrics", [{ type: "Pods" }]),
+    inAnnotation("behavior", {}),
+    inAnnotation("behavior", { ScaleUp: { StabilizationWindowSeconds: 5 } }),
+    inAnnotation("behavior", { scaleDown: { selectPolicy: "Disabled" } }),
+    inAnnotation("behavior", { scaleUp: { policies: [{ type: "Pods", value: 0, periodSeconds: 1 }] } }),
+    inAnnotation("behavior", "nonsense"),
+    inAnnotation("metrics", [
+      object,
+      { ...object, object: { ...object.object, averageValue: "2" } },
+      external,
+      { ...external, external: { metricName: "e", targetAverageValue: "0.5" } },
+      { type: "Resource", resource: { name: "cpu", targetAverageValue: "100m" } },
+    ]),
+    inAnnotation("metrics", [
+      {},
+      { type: "Other" },
+      { ...pods, ...object },
+      { type: "Pods", pods: {} },
+      { type: "Object", object: {} },
+      { type: "External", external: { targetValue: "1", targetAverageValue: "1" } },
+      { type: "External", external: { metricName: "a/b" } },
+      { type: "Resource", resource: {} },
+      { type: "Resource", resource: { name: "cpu", targetAverageValue: "1", targetAverageUtilization: 0 } },
+      { type: "Resource", resource: { name: "cpu", targetAverageValue: "-1" } },
+    ]),
+    inAnnotation("metrics", [cpu]),
+    inAnnotation("metrics", [{ type: "Pods", pods: { metricName: 5 } }]),
+    inAnnotation("metrics", {}),
+    inAnnotation("behavior", { ScaleUp: rules, scaledown: { ...rules, stabilizationWindowSeconds: 10 } }),
+    inAnnotation("behavior", {
+      ScaleUp: { ...rules, selectPolicy: "Other", stabilizationWindowSeconds: -1 },
+    }),
+    inAnnotation("behavior", {
+      ScaleUp: {
+        stabilizationWindowSeconds: 3601,
+        policies: [{ type: "Other", value: -1, periodSeconds: 1801 }, { type: "Pods" }],
+      },
+    }),
+    inAnnotation("current-metrics", [{ ...cpu, resource: { name: "cpu", currentAverageValue: "1" } }]),
+    inAnnotation("conditions", [{ type: "AbleToScale", status: "True" }]),
+  ])("annotations %j", async (annotations) => {
+    await expectSame("POST", path + dry, autoscaler({}, annotations));
+    await expectSame("POST", path + dry, autoscaler({ targetCPUUtilizationPercentage: 50 }, annotations));
+  });
+
+  test("its status", async () => {
+    await expectSame("POST", path, autoscaler({}, undefined, { currentReplicas: 1, desiredReplicas: 2 }));
+    const status = { observedGeneration: 1, currentReplicas: 1, desiredReplicas: 2 };
+    for (const more of [
+      {},
+      { currentCPUUtilizationPercentage: 10, lastScaleTime: "2020-01-01T00:00:00Z" },
+      { currentReplicas: -1 },
+      { desiredReplicas: -1 },
+    ]) {
+      await expectSame(
+        "PUT",
+        `${path}/h/status`,
+        autoscaler({ minReplicas: 2 }, undefined, { ...status, ...more }),
+      );
+    }
+    await expectSame("PUT", `${path}/h`, autoscaler({ minReplicas: 2 }));
+    await expectSame("GET", `${path}/h`);
+    await expectSame("DELETE", `${path}/h`);
+  });
+});
+
+test("CertificateSigningRequests: what each subresource may write, and on which version it builds", async () => {
+  const path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+  const made = async (args: string) => Buffer.from(await run("openssl", args.split(" "))).toString("base64");
+  const key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout /dev/null -subj /CN=jane";
+  const request = await made(`req -new ${key}`);
+  const certificate = await made(`req -x509 ${key}`);
+  const other = await made(`req -x509 ${key}`);
+  const object = (status?: object, metadata: object = {}, spec: object = {}) => ({
+    apiVersion: "certificates.k8s.io/v1",
+    kind: "CertificateSigningRequest",
+    metadata: { name: "s", ...metadata },
+    spec: { request, signerName: "example.com/signer", usages: ["client auth"], ...spec },
+    ...(status === undefined ? {} : { status }),
+  });
+  const at = { lastUpdateTime: "2020-01-01T00:00:00Z", lastTransitionTime: "2020-01-01T00:00:00Z" };
+  const condition = (type: string, more: object = {}) => ({
+    type,
+    status: "True",
+    reason: "R",
+    message: "m",
+    ...at,
+    ...more,
+  });
+  const write = async (subresource: string, body: object) => {
+    await expectSame("PUT", `${path}/s${subresource}`, body);
+    await expectSameWords("GET", `${path}/s`);
+    await expectSame("GET", `${path}/s`);
+  };
+  await expectSame("POST", path, object({ certificate }));
+  // Neither the object itself nor its status may decide; the approval may not sign.
+  await write("", object({ certificate, conditions: [condition("Approved")] }));
+  await write("/status", object({ conditions: [condition("Denied")] }));
+  await write("/approval", object({ certificate }));
+  await write("/status", object({}, { labels: { a: "b" } }, { usages: ["server auth"] }));
+  await write(
+    "/approval",
+    object({}, { labels: { a: "c" }, annotations: { a: "c" } }, { usages: ["server auth"] }),
+  );
+  await write("", object({}, { labels: { a: "d" } }, { signerName: "example.com/other" }));
+  // Conditions that are no decision are of the status; the approval writes them, too.
+  await write("/status", object({ conditions: [condition("Other")] }));
+  await write(
+    "/approval",
+    object({ conditions: [condition("Other"), condition("Else", { status: "False" })] }),
+  );
+  await write("/status", object({ conditions: [condition("Other", { status: "Unknown" })] }));
+  await write("/status", object({ conditions: [condition("Other"), condition("Other")] }));
+  await write("/status", object({ conditions: [condition("", { status: "" })] }));
+  await write("/status", object({ conditions: [condition("Failed", { status: "False" })] }));
+  // What is written with another version than the stored one conflicts, whatever it says.
+  for (const subresource of ["", "/status", "/approval"]) {
+    for (const resourceVersion of ["1", "abc", "0"]) {
+      await write(subresource, object({}, { resourceVersion }));
+    }
+    await write(subresource, object({}, { uid: "other" }));
+    await write(subresource, object({}, { name: "another" }));
+  }
+  await write("/approval", object({ conditions: [condition("Approved", { reason: "" })] }));
+  await write("/approval", object({ conditions: [condition("Approved", { reason: "S", message: "n" })] }));
+  await write("/approval", object({ conditions: [condition("Denied")] }));
+  await write("/status", object({}));
+  await write("/status", object({ certificate: "", conditions: [condition("Approved")] }));
+  await write("/status", object({ certificate: request, conditions: [condition("Approved")] }));
+  const both2 = Buffer.from(`x\n${Buffer.from(certificate, "base64")}\n${Buffer.from(request, "base64")}`);
+  await write(
+    "/status",
+    object({ certificate: both2.toString("base64"), conditions: [condition("Approved")] }),
+  );
+  const garbage = Buffer.from("-----BEGIN CERTIFICATE-----\naGk=\n-----END CERTIFICATE-----\n");
+  await write(
+    "/status",
+    object({ certificate: garbage.toString("base64"), conditions: [condition("Approved")] }),
+  );
+  await write("/status", object({ certificate, conditions: [condition("Approved"), condition("Failed")] }));
+  await write(
+    "/status",
+    object({ certificate: other, conditions: [condition("Approved"), condition("Failed")] }),
+  );
+  await write("/status", object({ conditions: [condition("Approved"), condition("Failed")] }));
+  await write("/approval", object({ conditions: [condition("Approved")] }));
+  await write("/approval", object({ conditions: [] }));
+  for (const subresource of ["/status", "/approval"]) {
+    const patch = {
+      metadata: { labels: { p: subresource.slice(1) } },
+      status: { conditions: [condition("Approved"), condition("Failed"), condition("More")] },
+    };
+    await expectSame("PATCH", `${path}/s${subresource}`, patch, "application/merge-patch+json");
+    await expectSame(
+      "PATCH",
+      `${path}/s${subresource}`,
+      { status: { conditions: [condition("Strategic")] } },
+      "application/strategic-merge-patch+json",
+    );
+    await expectSame("GET", `${path}/s${subresource}`);
+    await expectSame("DELETE", `${path}/s${subresource}`);
+    await expectSame("POST", `${path}/s${subresource}`, object({}));
+  }
+  await expectSame("PUT", `${path}/missing/approval`, object({}, { name: "missing" }));
+  await expectSame("DELETE", `${path}/s`);
+});
+
 test("CertificateSigningRequests of users, and who decides about them", async () => {
   const path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
   const rbac = "/apis/rbac.authorization.k8s.io/v1";

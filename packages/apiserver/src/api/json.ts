@@ -117,8 +117,17 @@ export function toJson(value: unknown): string {
 
 /** As Go's encoder writes a map: members in the order of their names, `<`, `>` and `&` escaped. */
 export function toGoJson(value: unknown): string {
+  return escapedAsByGo(toSortedJson(value));
+}
+
+/** As Go's encoder writes a struct: members in the order in which they are here, `<`, `>` and `&` escaped. */
+export function toGoStructJson(value: unknown): string {
+  return escapedAsByGo(toJson(value));
+}
+
+function escapedAsByGo(json: string): string {
   // None of these is anything but a part of a string.
-  return toSortedJson(value).replaceAll(
+  return json.replaceAll(
     /[<>&\u2028\u2029]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );

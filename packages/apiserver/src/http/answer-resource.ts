@@ -164,14 +164,19 @@ function withBody(
   if (type === protobufType && base.subresource === undefined && !hasMessage(of.group, of.kind)) {
     throw unsupportedMediaType(["application/json", "application/yaml"]);
   }
-  const isWhole =
-    base.subresource === undefined || base.subresource === "status" || base.subresource === "finalize";
+  const isWhole = takesWholeObject(of, base.subresource);
   const body = parseBody(bytes, type, isWhole && of.custom === undefined);
   if (!isWhole) return { ...base, body };
   const fields = withText(checks, bytes, type, body);
   if (of.custom !== undefined)
     return { ...base, body: decodeBody(of, base.version, body, version, fields), fields };
   return { ...base, body: decodeBody(of, base.version, body, version, fields) };
+}
+
+/** The body is an object of the kind itself, as at `approval` of a CertificateSigningRequest: it is read as one. */
+function takesWholeObject({ kind, subresources }: Kind, subresource: string | undefined): boolean {
+  if (subresource === undefined || subresource === "status" || subresource === "finalize") return true;
+  return subresources?.[subresource]?.kind === kind;
 }
 
 /** The checks with what the text of the body shows. */

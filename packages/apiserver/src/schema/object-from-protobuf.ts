@@ -8,7 +8,9 @@ import { badRequest } from "../api/errors.ts";
 import { parseJson } from "../api/json.ts";
 import { setMember } from "../api/set-member.ts";
 import { spendTime } from "../api/work-time.ts";
+import { isOmitted } from "./go-forms.ts";
 import { hasMessage, type MessageField, messageFields, messageOfKind } from "./message-fields.ts";
+import { structOf } from "./schema.ts";
 
 const byNumber = new Map<string, ReadonlyMap<number, MessageField>>();
 
@@ -139,9 +141,9 @@ function messageOf(type: string, bytes: Uint8Array): Record<string, unknown> {
   return result;
 }
 
-/** Go writes out empty texts that its JSON leaves away; the class of a claim is one that means something. */
+/** Go writes out empty texts that its JSON leaves away: those that are neither required nor held by pointer. */
 function isUnset(type: string, member: string, value: unknown): boolean {
-  return value === "" && !(type === "core.v1.PersistentVolumeClaimSpec" && member === "storageClassName");
+  return value === "" && structOf(type)?.get(member)?.required !== true && isOmitted(type, member, value);
 }
 
 /** The object of a protobuf body, with its kind. @throws KubeApiError 400 */

@@ -16,6 +16,7 @@ export const fieldsSince: Readonly<Record<number, Readonly<Record<string, string
     "core.v1.Probe": "terminationGracePeriodSeconds",
     "core.v1.ServiceSpec": "internalTrafficPolicy loadBalancerClass",
     "discovery.v1.Endpoint": "deprecatedTopology hints zone",
+    "networking.v1.IngressClassParametersReference": "namespace scope",
     "networking.v1.NetworkPolicyPort": "endPort",
     "policy.v1.PodDisruptionBudgetStatus": "conditions",
     "storage.v1.CSIStorageCapacity": "maximumVolumeSize",
@@ -24,6 +25,7 @@ export const fieldsSince: Readonly<Record<number, Readonly<Record<string, string
     "apps.v1.StatefulSetSpec": "minReadySeconds",
     "apps.v1.StatefulSetStatus": "availableReplicas",
     "batch.v1.JobStatus": "uncountedTerminatedPods",
+    "certificates.v1.CertificateSigningRequestSpec": "expirationSeconds",
     "core.v1.PersistentVolumeClaimSpec": "dataSourceRef",
     "core.v1.WindowsSecurityContextOptions": "hostProcess",
     "meta.v1.ManagedFieldsEntry": "subresource",
@@ -71,6 +73,7 @@ export const fieldsSince: Readonly<Record<number, Readonly<Record<string, string
     "core.v1.PodStatus": "hostIPs resourceClaimStatuses",
   },
   29: {
+    "core.v1.LifecycleHandler": "sleep",
     "core.v1.LoadBalancerIngress": "ipMode",
     "core.v1.PersistentVolumeClaimSpec": "volumeAttributesClassName",
     "core.v1.PersistentVolumeClaimStatus": "currentVolumeAttributesClassName modifyVolumeStatus",

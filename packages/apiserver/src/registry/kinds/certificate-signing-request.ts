@@ -1,6 +1,8 @@
 /** CertificateSigningRequest (kubernetes pkg/apis/certificates/validation, pkg/registry/certificates/certificates/strategy.go). */
+import { X509Certificate } from "node:crypto";
 import type { KubeObject, Stored } from "@longshore/kube";
 import {
+  duplicateValue,
   type FieldProblem,
   forbiddenValue,
   invalidValue,
@@ -9,6 +11,7 @@ import {
 } from "../../api/errors.ts";
 import type { Kind } from "../../api/kind.ts";
 import { labelProblems, subdomainProblems } from "../../api/names.ts";
+import { spendTime } from "../../api/work-time.ts";
 import { type Loose, type LooseObject, withDefaults } from "./shaping.ts";
 
 const spec = (object: KubeObject): Loose => (object as LooseObject).spec ?? {};
@@ -86,6 +89,7 @@ function conditionProblems(object: KubeObject): FieldProblem[] {
   const types = conditions(object).map(({ type }) => type);
   for (const [i, { type, status }] of conditions(object).entries()) {
     const at = `status.conditions[${i}]`;
+    if (type && types.indexOf(type) < i) problems.push(duplicateValue(`${at}.type`, type));
     if (!type) problems.push(requiredValue(`${at}.type`));
     if (!status) problems.push(requiredValue(`${at}.status`));
     else if (lasting.includes(type) && status !== "True") {
@@ -120,17 +124,59 @@ function updateProblems(next: KubeObject, old: Stored, isApproval: boolean): Fie
   }
   const [before, now] = [(old as LooseObject).status?.certificate, (next as LooseObject).status?.certificate];
   if (before && before !== now) {
-    problems.push(forbiddenValue("status.certificate", "updates may not modify a certificate that is set"));
+    problems.push(
+      forbiddenValue("status.certificate", "updates may not modify existing certificate content"),
+    );
   }
-  if (
-    now !== before &&
-    now &&
-    !/-----BEGIN CERTIFICATE-----/.test(Buffer.from(now, "base64").toString("latin1"))
-  ) {
-    const why = "must contain at least one CERTIFICATE PEM block";
-    problems.push(invalidValue("status.certificate", "<certificate data>", why));
-  }
+  const why = now === before ? undefined : certificateProblem(Buffer.from(now ?? "", "base64"));
+  if (why !== undefined) problems.push(invalidValue("status.certificate", "<certificate data>", why));
   return problems;
+}
+
+/** Why these bytes are no certificates in PEM; none at all are in order. What is between blocks is not looked at. */
+function certificateProblem(pem: Buffer): string | undefined {
+  if (pem.length === 0) return undefined;
+  const blocks = pemBlocks(pem.toString("latin1"));
+  for (const { type, content } of blocks) {
+    spendTime();
+    if (type !== "CERTIFICATE") {
+      return `only CERTIFICATE PEM blocks are allowed, found ${JSON.stringify(type)}`;
+    }
+    if (content.includes(":")) return "no PEM block headers are permitted";
+    if (!isCertificate(Buffer.from(content, "base64"))) return "x509: malformed certificate";
+  }
+  return blocks.length === 0 ? "must contain at least one CERTIFICATE PEM block" : undefined;
+}
+
+interface PemBlock {
+  readonly type: string;
+  readonly content: string;
+}
+
+/** The blocks of a PEM text, found line by line. */
+function pemBlocks(text: string): readonly PemBlock[] {
+  const found: PemBlock[] = [];
+  let open: { readonly type: string; readonly lines: string[] } | undefined;
+  for (const line of text.split("\n")) {
+    spendTime();
+    const [, edge, type = ""] = /^-----(BEGIN|END) ([^-]*)-----\s*$/.exec(line) ?? [];
+    if (edge === "BEGIN") open = { type, lines: [] };
+    else if (edge === undefined) open?.lines.push(line);
+    else {
+      if (open?.type === type) found.push({ type, content: open.lines.join("\n") });
+      open = undefined;
+    }
+  }
+  return found;
+}
+
+function isCertificate(der: Buffer): boolean {
+  try {
+    new X509Certificate(der);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 const decisions = new Set(["Approved", "Denied"]);
@@ -142,13 +188,22 @@ export function withDecisions(of: Kind, isApproval: boolean, now: string): Kind 
     prepareStatusUpdate: (next, old) =>
       withConditions(
         isApproval ? ({ ...old, metadata: next.metadata ?? old.metadata } as KubeObject) : next,
-        conditions(next).map((condition) => withDefaults(condition, timesOf(condition, old, now))),
+        conditions(next).map(
+          (condition) =>
+            (isApproval ? undefined : decisionOf(condition, old)) ??
+            withDefaults(condition, timesOf(condition, old, now)),
+        ),
       ),
     validateStatusUpdate: (next, old) => [
       ...conditionProblems(next),
       ...updateProblems(next, old, isApproval),
     ],
   };
+}
+
+/** The decision of that type as it was taken: a write to `status` repeats it, and does not change it. */
+function decisionOf({ type }: Loose, old: Stored): Loose | undefined {
+  return decisions.has(type) ? conditions(old).find((condition) => condition.type === type) : undefined;
 }
 
 /** A condition that is as it was came about when it did. */

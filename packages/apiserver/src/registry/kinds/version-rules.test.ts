@@ -304,3 +304,59 @@ describe("an update that the server takes back, but for the time of its manager"
     expect(put(["server auth"]) !== before).toBe(isNew);
   });
 });
+
+describe("a HorizontalPodAutoscaler of v2", () => {
+  const at = { group: "autoscaling", namespace: "default", resource: "horizontalpodautoscalers" };
+  const fast = { type: "Percent", value: 100, periodSeconds: 15 };
+  const made = (spec: object, version = "v2") => {
+    const server = aServer({ emulatedVersion: "1.30" });
+    const scaleTargetRef = { kind: "Deployment", name: "d" };
+    const body = { metadata: { name: "h" }, spec: { maxReplicas: 3, scaleTargetRef, ...spec } };
+    server.handle({ ...at, version, verb: "create", body });
+    const read = (as: string) => {
+      const { object } = server.handle({ ...at, version: as, name: "h" }) as { object: KubeObject };
+      const { annotations } = object.metadata ?? {};
+      return { ...(object as KubeObject & { spec: Record<string, unknown> }).spec, annotations };
+    };
+    return { v2: read("v2"), v1: read("v1") };
+  };
+
+  it("gets one replica and 80 % of the CPU, and no behavior of its own", () => {
+    const { v2, v1 } = made({});
+    const target = { type: "Utilization", averageUtilization: 80 };
+    expect(v2).toMatchObject({
+      minReplicas: 1,
+      metrics: [{ type: "Resource", resource: { name: "cpu", target } }],
+    });
+    expect(v2).not.toHaveProperty("behavior");
+    expect(v1).toMatchObject({ minReplicas: 1, targetCPUUtilizationPercentage: 80, annotations: undefined });
+  });
+
+  it("gets the rest of a behavior that is given in part", () => {
+    const { v2, v1 } = made({ behavior: { scaleUp: { stabilizationWindowSeconds: 5 } } });
+    const policies = [{ type: "Pods", value: 4, periodSeconds: 15 }, fast];
+    expect(v2).toMatchObject({
+      behavior: {
+        scaleUp: { stabilizationWindowSeconds: 5, selectPolicy: "Max", policies },
+        scaleDown: { selectPolicy: "Max", policies: [fast] },
+      },
+    });
+    expect(JSON.parse(v1.annotations?.["autoscaling.alpha.kubernetes.io/behavior"] ?? "")).toMatchObject({
+      ScaleUp: { StabilizationWindowSeconds: 5 },
+      ScaleDown: { StabilizationWindowSeconds: null, SelectPolicy: "Max" },
+    });
+    const none = made({ behavior: {} }).v2;
+    expect(none).toMatchObject({ behavior: { scaleUp: { policies, stabilizationWindowSeconds: 0 } } });
+  });
+
+  it("refuses what v1 has no word for, too", async () => {
+    const metrics = [{ type: "Pods", resource: { name: "cpu", target: { type: "Value" } } }];
+    expect(await causesOf(() => made({ metrics, minReplicas: 0 }))).toEqual([
+      "spec.minReplicas: Invalid value: 0: must be greater than or equal to 1",
+      "spec.metrics[0].pods: Required value: must populate information for the given metric source",
+      "spec.metrics[0].resource.target.averageUtilization: Required value: must set either a target raw value or a target utilization",
+      "spec.metrics[0].resource: Forbidden: must populate the given metric source only",
+      "spec.metrics: Forbidden: must specify at least one Object or External metric to support scaling to zero replicas",
+    ]);
+  });
+});
