@@ -133,4 +133,22 @@ describe.skipIf(!isRoot)("on a small disk of this machine (needs root)", () => {
     const { availableBytes } = await cloud.zoneCapacity("us-east-1a", never);
     expect(availableBytes).toBeLessThan(sizeBytes);
   });
+
+  test("a snapshot takes room for what is on the disk alone; a disk made of it takes all of its own", async () => {
+    const cloud = (await openCloud(host, `${dir}/cloud`)).forCaller(csi);
+    const taken = (path: string) => statSync(`${dir}/cloud/${path}`).blocks * 512;
+    const half = sizeBytes / 2n;
+    const { id } = await cloud.createDisk({ ...aDisk, sizeBytes: half }, never);
+    const { devicePath } = await cloud.attachDisk(id, one, never);
+    await host.writeDevice(devicePath, "data");
+    const snapshot = await cloud.createSnapshot({ name: "s", diskId: id }, never);
+    expect(taken(`snapshots/${snapshot.id}`)).toBeGreaterThan(0);
+    expect(taken(`snapshots/${snapshot.id}`)).toBeLessThan(1 << 20);
+    expect(statSync(`${dir}/cloud/snapshots/${snapshot.id}`).size).toBe(Number(half));
+    const source = { kind: "snapshot", id: snapshot.id } as const;
+    const restored = await cloud.createDisk({ ...aDisk, name: "b", sizeBytes: half, source }, never);
+    expect(taken(`disks/${restored.id}`)).toBeGreaterThanOrEqual(Number(half));
+    const own = execFileSync("head", ["-c", "4", `${dir}/cloud/disks/${restored.id}`]).toString();
+    expect(own).toBe("data");
+  });
 });

@@ -238,8 +238,8 @@ export function fileSystemUsage(path: string): Promise<FileSystemUsage> {
 }
 
 /**
- * Copies a file, holes and all. No blocks are shared, since a later write to either would need room. The target is whole or not there, and
- * on the disk when it resolves. Two copies to one target at the same time are the caller's to prevent.
+ * Copies a file; what is zeros becomes holes. No blocks are shared, since a later write to either would need room. The target is whole or
+ * not there, and on the disk when it resolves. Two copies to one target at the same time are the caller's to prevent.
  */
 export function copySparse(operation: string, source: string, target: string): Promise<void> {
   return hostStep(operation, source, async () => {
@@ -249,7 +249,8 @@ export function copySparse(operation: string, source: string, target: string): P
     await fs.rm(temporary, { force: true });
     try {
       if (process.platform === "linux") {
-        const args = ["--reflink=never", "--sparse=auto", "--", source, temporary];
+        // Always: a disk that has been given all of its room has no holes to find, only blocks of zeros.
+        const args = ["--reflink=never", "--sparse=always", "--", source, temporary];
         await runTool(operation, target, "cp", args, { timeoutMs: copyTimeoutMs });
       } else await fs.copyFile(source, temporary);
       const file = await fs.open(temporary, "r+");
