@@ -27,6 +27,7 @@ export const upstreamAttachDetach: readonly UpstreamMutant[] = [
     upstream: "kubernetes#120741",
     file: `${attachDetach}disks/decide-detach.ts`,
     find: `  if (node?.isReady === true && !isCompat) return undefined;
+  if (node?.isOutOfService === true) return "out-of-service";
   const isOver = forceDetachAfterMs !== undefined && nowMs - requestedAtMs > forceDetachAfterMs;`,
     replace: "  const isOver = nowMs - requestedAtMs > (forceDetachAfterMs ?? 360_000);",
     rule: "C2",
@@ -149,8 +150,8 @@ export const upstreamAttachDetach: readonly UpstreamMutant[] = [
     name: "the-node-still-lists-what-is-detached",
     upstream: "kubernetes#27836",
     file: `${attachDetach}disks/decide-detach.ts`,
-    find: "if (!attachment.isWritten) return wait(",
-    replace: "if (nodeName === undefined) return wait(",
+    find: "if (!attachment.isWritten && attachment.node !== undefined) {",
+    replace: "if (nodeName === undefined) {",
     rule: "C2",
     story:
       "a detach starts before the node's status is written without the volume, so the node may mount it meanwhile",
