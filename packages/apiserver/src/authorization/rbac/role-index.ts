@@ -32,7 +32,8 @@ export function roleAllows(role: RoleObject, attributes: Attributes): boolean {
 }
 
 /** The index of a role, kept as long as its rules are. */
-function indexOf({ rules = noRules }: RoleObject): IndexedRules {
+function indexOf(role: RoleObject): IndexedRules {
+  const rules = role.rules ?? noRules;
   let index = indexed.get(rules);
   if (index === undefined) {
     index = makeIndex(rules);
