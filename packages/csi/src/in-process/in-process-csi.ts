@@ -62,6 +62,11 @@ export interface InProcessCsi extends CsiConnector, CsiListener {
   endpoints(): readonly string[];
 }
 
+/** Why the calls of a connection end that its user has closed. */
+function connectionClosed(): Error {
+  return new Error("the connection was closed");
+}
+
 /** The failure of a call whose answer (or request) got lost on the way. */
 export function lostReply(rpc: string): CsiCallError {
   return new CsiCallError(rpc, "UNAVAILABLE", "the connection was lost", { answered: false });
@@ -173,13 +178,18 @@ export function inProcessCsi(env: { readonly clock: Clock }): InProcessCsi {
       const losses = new LossListeners();
       // The server of the call that was answered last; one that never answered was never reached.
       let established: Served | undefined;
+      let unfollow = () => {};
+      const onGone = () => losses.notify();
       const transport = transportTo(path, closed.signal);
       const answeredBy = (served: Served | undefined) => {
         if (served !== undefined && served !== established && !closed.signal.aborted) {
           established = served;
           const { signal } = served.gone;
+          unfollow();
           if (signal.aborted) losses.notify();
-          else signal.addEventListener("abort", () => losses.notify(), { once: true });
+          else signal.addEventListener("abort", onGone, { once: true });
+          // A server that outlives its connections must not collect a listener from each.
+          unfollow = () => signal.removeEventListener("abort", onGone);
         }
       };
       const unary: UnaryTransport = async (method, request, options) => {
@@ -199,7 +209,8 @@ export function inProcessCsi(env: { readonly clock: Clock }): InProcessCsi {
         onLost: (listener: () => void) => losses.add(listener),
         close() {
           losses.clear();
-          closed.abort();
+          unfollow();
+          closed.abort(connectionClosed());
         },
       };
       return guardedConnection({ unary, stream }, recent, line, connectOptions);
@@ -207,7 +218,7 @@ export function inProcessCsi(env: { readonly clock: Clock }): InProcessCsi {
     connectRegistration(socketPath) {
       const closed = new AbortController();
       const transport = transportTo(socketPathOf(socketPath), closed.signal);
-      return registrationOver(guardedUnary(transport, recent), () => closed.abort());
+      return registrationOver(guardedUnary(transport, recent), () => closed.abort(connectionClosed()));
     },
     serve: async (endpoint, services) => serve(socketPathOf(endpoint), handlersOf(services)),
     serveRegistration: async (socketPath, handlers) =>

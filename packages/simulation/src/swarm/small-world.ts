@@ -11,7 +11,7 @@ const nodesMax = 2;
 const roundsMax = 4;
 
 /** Draws a small world: faults and operations are those of the swarm. */
-export function drawSmallPlan(random: Random): SwarmPlan {
+function drawSmallPlan(random: Random): SwarmPlan {
   const drawn = drawPlan(random.fork("swarm"));
   const nodes = 1 + random.below(nodesMax, "nodes");
   return {

@@ -5,6 +5,7 @@
  */
 import { apiTime, type KubeObject, labelSelectorMatcher, type Stored } from "@longshore/kube/basics";
 import type { Clock, Random } from "@longshore/runtime";
+import { own } from "../../api/own.ts";
 import type { Change, Store } from "../../storage/store.ts";
 import type { Behaviour } from "../../versions/changes.ts";
 import type { EmulatedVersion } from "../../versions/emulated-version.ts";
@@ -41,15 +42,15 @@ export interface DefaultRolesEnv {
 /** Brings the store's roles and bindings up to the defaults, in one commit. */
 export function ensureDefaultRoles({ store, clock, random, version }: DefaultRolesEnv): void {
   // A separate random stream: the numbers of other users stay the same.
-  const own = random.fork("default-roles");
+  const stream = random.fork("default-roles");
   const now = apiTime(clock.now());
   const changes: Change[] = [];
-  for (const { resource, object } of defaultRoles(version)) {
+  for (const { resource, object } of ownedDefaults(version)) {
     const { name, namespace = "" } = object.metadata;
     const there = store.table(resource).get(namespace, name);
     const identity = { resource, namespace, name };
     if (there === undefined) {
-      const metadata = { ...object.metadata, uid: own.uuid("uid"), creationTimestamp: now };
+      const metadata = { ...object.metadata, uid: stream.uuid("uid"), creationTimestamp: now };
       changes.push({ ...identity, object: { ...object, metadata } as KubeObject });
     } else if (there.metadata.annotations?.[autoupdate] !== "false") {
       const next = reconciled(there, object);
@@ -129,6 +130,18 @@ interface DefaultObject {
       readonly annotations?: Readonly<Record<string, string>>;
     };
   };
+}
+
+/** Those of each version, made once: servers of one process share them. */
+const owned = new Map<EmulatedVersion["minor"], readonly DefaultObject[]>();
+
+function ownedDefaults(version: EmulatedVersion): readonly DefaultObject[] {
+  let defaults = owned.get(version.minor);
+  if (defaults === undefined) {
+    defaults = own([...defaultRoles(version)]);
+    owned.set(version.minor, defaults);
+  }
+  return defaults;
 }
 
 /** Every default role and binding of the version. */

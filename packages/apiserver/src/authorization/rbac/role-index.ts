@@ -10,7 +10,9 @@ interface IndexedRules {
   readonly ofPaths: readonly PolicyRule[];
 }
 
-const indexed = new WeakMap<RoleObject, IndexedRules>();
+/** By the list of rules: versions of a role share it, and so do servers with the default roles. */
+const indexed = new WeakMap<readonly PolicyRule[], IndexedRules>();
+const noRules: readonly PolicyRule[] = Object.freeze([]);
 
 /** True when a rule of the role allows it. */
 export function roleAllows(role: RoleObject, attributes: Attributes): boolean {
@@ -29,12 +31,13 @@ export function roleAllows(role: RoleObject, attributes: Attributes): boolean {
   return false;
 }
 
-/** The index of a role, kept as long as the object is. */
+/** The index of a role, kept as long as its rules are. */
 function indexOf(role: RoleObject): IndexedRules {
-  let index = indexed.get(role);
+  const rules = role.rules ?? noRules;
+  let index = indexed.get(rules);
   if (index === undefined) {
-    index = makeIndex(role.rules ?? []);
-    indexed.set(role, index);
+    index = makeIndex(rules);
+    indexed.set(rules, index);
   }
   return index;
 }

@@ -10,6 +10,9 @@ const rescanMs = 5_000;
 /** The same while it is watched; the watch of a real directory ends sooner by itself. */
 const watchedRescanMs = 30_000;
 
+/** Why the waits of a pause end; no caller sees it. */
+const pauseOver = new Error("the pause is over");
+
 type Env = RuntimeEnv & { readonly host: Host };
 
 /** A running scan of the registration directory. */
@@ -63,7 +66,7 @@ function startPause(
   signal: AbortSignal,
 ): { readonly over: Promise<void>; cancel(): void } {
   const controller = new AbortController();
-  const cancel = () => controller.abort();
+  const cancel = () => controller.abort(pauseOver);
   signal.addEventListener("abort", cancel, { once: true });
   const ignore = () => {};
   const watch = env.host
@@ -74,7 +77,7 @@ function startPause(
   const timeout = env.clock.sleep(watchedRescanMs, controller.signal).catch(ignore);
   const over = Promise.race([watch, timeout]).finally(() => {
     signal.removeEventListener("abort", cancel);
-    controller.abort();
+    cancel();
   });
   return { over, cancel };
 }

@@ -412,7 +412,7 @@ describe("Portworx", () => {
   });
 
   // The machine lost its power a second after the mount, and the pod was gone when it came back. Only the file was left of the
-  // pod's volume, and no directory by which it was found: for that pod the volume stayed attached, whoever had it next.
+  // pod's volume, and no directory by which it was found: for that pod the volume stayed attached, also once the pods that had it next were gone.
   it("is found by its directory after a loss of power, too", async () => {
     const { world } = await worldOf("portworx-volume");
     await setUp(world, await world.provisioned(), "a");
