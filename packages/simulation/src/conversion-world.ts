@@ -20,13 +20,7 @@ import {
   type ConversionPlan,
   type ConversionPlanOptions,
   type ConversionResult,
-  isUnfinishedConversion,
-  newJournal,
   planConversion,
-  planUndo,
-  readClusterId,
-  readJournals,
-  runConversion,
   type UndoPlan,
   type VolumeJournal,
 } from "@longshore/migration";
@@ -40,6 +34,7 @@ import {
   silentLogger,
   VirtualClock,
 } from "@longshore/runtime";
+import { convertVolumes, journalsOf, undoVolumes } from "./carry-volumes.ts";
 import { type AttachmentCall, ContractWatch } from "./contract-watch.ts";
 import { ConversionWatch } from "./conversion-watch.ts";
 import { type CallGate, Life } from "./cut.ts";
@@ -273,47 +268,16 @@ export class ConversionWorld {
 
   /** Goes on with what is unfinished, and converts what else is there. */
   async convert(operator: Operator, options: CarryOptions = {}): Promise<ConversionResult> {
-    const env = { ...this.#env, ...operator };
-    const journals = await this.journals(operator);
-    const unfinished = [...journals.values()].filter(isUnfinishedConversion);
-    const names = new Set(unfinished.flatMap((journal) => namesOf(journal)));
-    const plan = await planConversion(env, options, never(), names);
-    const begun = plan.volumes.map((planned) =>
-      newJournal(planned, plan.clusterId, "convert", journals.get(planned.volume)),
-    );
-    return this.#run(operator, [...unfinished, ...begun], options);
+    return convertVolumes({ ...this.#env, ...operator }, runOf(options), never());
   }
 
   /** Goes on with unfinished ways back, and carries back what has been converted, wholly or in part. */
   async undo(operator: Operator, options: CarryOptions = {}): Promise<ConversionResult & Partial<UndoPlan>> {
-    const journals = [...(await this.journals(operator)).values()];
-    const unfinished = journals.filter(
-      (journal) => journal.direction === "undo" && isUnfinishedConversion(journal),
-    );
-    const converted = journals.filter(({ direction }) => direction === "convert");
-    const plan = await planUndo(operator.kube, converted, options, never());
-    const clusterId = await readClusterId(operator.kube, never());
-    const begun = plan.volumes.map((planned) => {
-      const name = planned.toAfter.metadata?.name;
-      const earlier = converted.find((journal) => journal.planned.volume === name);
-      return newJournal(planned, clusterId, "undo", earlier);
-    });
-    const result = await this.#run(operator, [...unfinished, ...begun], options);
-    return { ...result, refused: plan.refused };
+    return undoVolumes({ ...this.#env, ...operator }, runOf(options), never());
   }
 
   async journals(operator: Operator): Promise<ReadonlyMap<string, VolumeJournal>> {
-    const clusterId = await readClusterId(operator.kube, never());
-    return readJournals({ ...operator, dir: journalDir }, clusterId, never());
-  }
-
-  #run(
-    operator: Operator,
-    journals: readonly VolumeJournal[],
-    { parallel = 1, onEvent }: CarryOptions,
-  ): Promise<ConversionResult> {
-    const options = { journalDir, backupDir, parallel, ...(onEvent === undefined ? {} : { onEvent }) };
-    return runConversion({ ...this.#env, ...operator }, journals, options, never());
+    return journalsOf(operator, { journalDir }, never());
   }
 
   /** Sums over every file of every disk and share, by their paths. */
@@ -433,8 +397,8 @@ export class ConversionWorld {
   }
 }
 
-function namesOf({ planned }: VolumeJournal): string[] {
-  return [planned.volume, planned.toAfter.metadata?.name ?? ""];
+function runOf({ parallel = 1, ...options }: CarryOptions) {
+  return { ...options, journalDir, backupDir, parallel };
 }
 
 type Directory = InProcessCluster["disks"]["shares"]["root"];

@@ -38,6 +38,11 @@ export const operationKinds = [
   "gateFlip",
   "crossing",
   "leaderPaused",
+  "zoneOutage",
+  "driversRemoved",
+  "registrationLost",
+  "versionChange",
+  "conversion",
 ] as const;
 
 /** Kinds of volumes beside the directories of claims, by the names of their counters. */
@@ -55,6 +60,8 @@ export type SwarmKind = FaultKind | OperationKind | VolumeKind;
 /** A world. */
 export interface SwarmPlan {
   readonly nodes: number;
+  /** Over how many zones they are spread. */
+  readonly zones: number;
   readonly plugins: readonly PluginName[];
   /** Those that the world has beside the directories of claims. */
   readonly volumes: readonly VolumeKind[];
@@ -71,6 +78,8 @@ export interface SwarmPlan {
   readonly rounds: number;
 }
 
+/** Operations that set gates with no regard to a crossing. */
+const flips: readonly OperationKind[] = ["gateFlip", "versionChange"];
 const pluginsMax = 3;
 const ratesPerMille = [2, 8, 30, 100] as const;
 
@@ -89,15 +98,16 @@ export function drawPlan(random: Random): SwarmPlan {
   });
   const drawn = operationKinds.filter((kind) => isOn(kind));
   // Gates that are flipped during a crossing are no longer those that it has set.
-  const crosses = isOn("crossing or flips");
-  const operations = drawn.filter((kind) => kind !== (crosses ? "gateFlip" : "crossing"));
+  const others: readonly OperationKind[] = isOn("crossing or flips") ? flips : ["crossing"];
+  const operations = drawn.filter((kind) => !others.includes(kind));
   return {
     nodes,
+    zones: isOn("two zones") ? 2 : 1,
     plugins,
     volumes: volumeKinds.filter((kind) => isOn(kind)),
     replicas,
     // Flips in any order are safe only so (docs/behaviour/migration-controllers.md B2).
-    nodeDecides: isOn("node decides") || operations.includes("gateFlip"),
+    nodeDecides: isOn("node decides") || operations.some((kind) => flips.includes(kind)),
     beginsMigrated: isOn("begins migrated"),
     faults: Object.fromEntries(rates.filter(([, rate]) => rate > 0)),
     operations,

@@ -37,6 +37,7 @@ import { swarmPrograms } from "./swarm-writer.ts";
 import type { Workload } from "./workloads/workload.ts";
 import { workloadsOf } from "./workloads/workloads-of.ts";
 import type { WorldResult } from "./world-result.ts";
+import { zonalCloud } from "./zonal-cloud.ts";
 
 const calmWithinMs = 30 * 60_000;
 /** No component needs as many requests for an object in a minute, whatever goes wrong. */
@@ -69,6 +70,7 @@ export class SwarmWorld {
   readonly #lives = new Map<string, Life>();
   readonly #powers = new Map<string, () => void>();
   readonly #counters: Partial<Record<SwarmKind, number>> = {};
+  readonly #zonesOut = new Set<string>();
   readonly #reached = new Reached();
   readonly #hash = new TraceHash();
   readonly #options: SwarmWorldOptions;
@@ -141,6 +143,11 @@ export class SwarmWorld {
         life?.pause();
         return () => life?.goOn();
       },
+      isOut: (zone) => this.#zonesOut.has(zone),
+      failZone: (zone) => {
+        this.#zonesOut.add(zone);
+        return () => this.#zonesOut.delete(zone);
+      },
       onOperation: (kind, what) => {
         this.#count(kind);
         this.#trace("life", "the operators:", what);
@@ -165,13 +172,13 @@ export class SwarmWorld {
   }
 
   async #start(): Promise<InProcessCluster> {
-    const { nodes, plugins, nodeDecides } = this.#plan;
+    const { nodes, zones, plugins, nodeDecides } = this.#plan;
     const spread = clusterConfig(nodes, "unprivileged", {
       plugins,
       ...(nodeDecides ? { nodeDecidesMigration: true } : {}),
     });
-    const zone = spread.nodes[0]?.zone ?? "";
-    const config = { ...spread, nodes: spread.nodes.map((node) => ({ ...node, zone })) };
+    const nodesIn = spread.nodes.map((node, at) => ({ ...node, zone: spread.nodes[at % zones]?.zone ?? "" }));
+    const config = { ...spread, nodes: nodesIn };
     const faults: DeathsEnv & { readonly clock: Clock } = {
       clock: this.#clock,
       draws: this.#draws,
@@ -208,7 +215,9 @@ export class SwarmWorld {
             this.#requests.asked(name, verb, object, this.#clock.monotonicMs()),
           ),
           cloudFor: (caller: CloudCaller) =>
-            cloud.around(seams.cloudFor(caller), attachmentCalls(config, caller)),
+            zonalCloud(cloud.around(seams.cloudFor(caller), attachmentCalls(config, caller)), (of) =>
+              this.#isOut(of),
+            ),
         });
       },
     });
@@ -303,10 +312,19 @@ export class SwarmWorld {
     for (const endpoint of life?.cut() ?? []) cluster.csi.crash(endpoint);
   }
 
+  /** Whether a disk, a machine or a zone of this name is in a zone that has failed. */
+  #isOut(name: string): boolean {
+    if (this.#zonesOut.size === 0 || this.#cluster === undefined) return false;
+    const { cloud, config } = this.#cluster;
+    const zone =
+      config.nodes.find(({ instanceId }) => instanceId === name)?.zone ??
+      cloud.disks().find(({ id }) => id === name)?.zone;
+    return this.#zonesOut.has(zone ?? name);
+  }
+
   #losePower(cluster: InProcessCluster, node: string): void {
-    for (const component of [node, `csi-node/${node}`]) {
-      if (cluster.isRunning(component)) this.#crash(cluster, component);
-    }
+    // Also what is starting or stopping there.
+    for (const component of [node, `csi-node/${node}`]) this.#crash(cluster, component);
     this.#powers.get(node)?.();
     cluster.hostOf(node).losePower();
   }

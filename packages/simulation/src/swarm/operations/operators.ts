@@ -1,7 +1,7 @@
 /** What the operators of a swarm's world can do, whatever the operation: the ways that operations have in common. */
 import { resources } from "@longshore/kube";
 import { type InProcessCluster, type PluginName, writerSetName } from "@longshore/local";
-import type { Random, VirtualClock } from "@longshore/runtime";
+import { type Random, SimulatedHost, type VirtualClock } from "@longshore/runtime";
 import type { SwarmPlan } from "../swarm-plan.ts";
 
 /** What the operators have. */
@@ -16,6 +16,10 @@ export interface OperatorsEnv {
   losePower(node: string): void;
   /** Stops a running component, which sees and does nothing more until the returned function lets it go on. */
   pause(component: string): () => void;
+  /** From now on nothing of the zone is answered, until the returned function is called. */
+  failZone(zone: string): () => void;
+  /** Whether the zone has failed. */
+  isOut(zone: string): boolean;
 }
 
 /** What was drawn for one operation. */
@@ -44,6 +48,10 @@ const triesMax = 60;
 export class Operators {
   readonly env: OperatorsEnv;
   readonly signal: AbortSignal = new AbortController().signal;
+  /** The minor versions of Kubernetes 1 that were set, by place. */
+  readonly versions = new Map<string, number>();
+  /** From where they convert: it has the journals of all conversions. */
+  readonly machine = new SimulatedHost({ name: "administrator" });
   /** What comes later, such as a component that comes back. */
   readonly #laters: Promise<void>[] = [];
   /** Gates are changed by one operator at a time. */
