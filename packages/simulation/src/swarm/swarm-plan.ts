@@ -37,12 +37,14 @@ export const operationKinds = [
   "nodeDeleted",
   "nodeReplaced",
   "outOfService",
+  "claimGrown",
+  "snapshotRestored",
   "gateFlip",
   "crossing",
 ] as const;
 
 /** Kinds of volumes beside the directories of claims, by the names of their counters. */
-export const volumeKinds = ["block", "inline", "ephemeral"] as const;
+export const volumeKinds = ["block", "inline", "ephemeral", "native"] as const;
 
 /** A kind of fault. */
 export type FaultKind = (typeof faultKinds)[number];

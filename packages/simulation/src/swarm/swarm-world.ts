@@ -1,5 +1,5 @@
 /** The world of one seed: its cluster under faults, what its operators do, and what must hold at its end. */
-import { resources } from "@longshore/kube";
+import { type KubeObject, resources } from "@longshore/kube";
 import {
   clusterConfig,
   clusterPlugin,
@@ -22,6 +22,7 @@ import { countedClient } from "./counted-client.ts";
 import { OpenDevices } from "./open-devices.ts";
 import { RecordHistory } from "./record-history.ts";
 import { RequestWatch } from "./request-watch.ts";
+import { SizeWatch } from "./size-watch.ts";
 import { type SwarmFaultsEnv, swarmGate, withFaultyWatches } from "./swarm-faults.ts";
 import { SwarmOperations } from "./swarm-operations.ts";
 import type { FaultKind, SwarmKind, SwarmPlan } from "./swarm-plan.ts";
@@ -40,6 +41,8 @@ const skewMsMax = 10 * 60_000;
 interface SwarmWorldOptions extends Pick<SeedOptions, "only" | "onTrace"> {
   /** The run ends after this step. */
   readonly until?: number;
+  /** The CustomResourceDefinitions of snapshots; none: there are no snapshots. */
+  readonly snapshotDefinitions?: readonly KubeObject[];
 }
 
 /** What a world is asked after it has ended. */
@@ -59,6 +62,7 @@ export class SwarmWorld {
   /** By the names of nodes. */
   readonly #machines = new Map<string, MachineTime>();
   readonly #requests: RequestWatch;
+  readonly #sizes: SizeWatch;
   readonly #lives = new Map<string, Life>();
   readonly #powers = new Map<string, () => void>();
   readonly #counters: Partial<Record<SwarmKind, number>> = {};
@@ -86,6 +90,7 @@ export class SwarmWorld {
       (violation) => this.#trace("broken", "the contract is broken:", violation),
     );
     this.#history = new RecordHistory((what) => this.#watch.report("C3", what));
+    this.#sizes = new SizeWatch((what) => this.#watch.report("C3", what));
     this.#requests = new RequestWatch(requestsMax, (what) => this.#watch.report("C8", what));
   }
 
@@ -109,7 +114,7 @@ export class SwarmWorld {
 
   async play(): Promise<void> {
     const cluster = await this.#start();
-    const until = (what: string, holds: () => boolean) => this.#until(what, holds);
+    const until = (what: string, holds: () => boolean | Promise<boolean>) => this.#until(what, holds);
     const env = { cluster, plan: this.#plan, signal: this.#signal, until };
     this.#workloads = workloadsOf(env);
     // A disk that pods name themselves is made by its in-tree plugin.
@@ -139,6 +144,7 @@ export class SwarmWorld {
     this.#trace("rest", "the faults", "end");
     await operations.end();
     await this.#writersRun("once the faults have ended");
+    for (const { what, holds } of operations.expectations) await this.#until(what, () => holds());
     await this.#until("every node is ready", () =>
       cluster
         .objects(resources.nodes)
@@ -181,6 +187,7 @@ export class SwarmWorld {
     const cluster = await createInProcessCluster(env, {
       config,
       restartsEnded: true,
+      snapshotDefinitions: this.#options.snapshotDefinitions ?? [],
       programs: (host) => {
         const clock = this.#machineOf(host.name).clock(this.#clock);
         return swarmPrograms({ clock, history: this.#history, devices: this.#devices }, host);
@@ -338,9 +345,9 @@ export class SwarmWorld {
     }
   }
 
-  async #until(what: string, holds: () => boolean): Promise<void> {
+  async #until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
     const untilMs = this.#clock.monotonicMs() + calmWithinMs;
-    while (!holds()) {
+    while (!(await holds())) {
       if (this.#clock.monotonicMs() > untilMs)
         throw new Error(`${what}: not within half an hour without faults`);
       await this.#clock.sleep(200, this.#signal);
@@ -365,6 +372,7 @@ export class SwarmWorld {
     const cluster = this.#cluster;
     if (cluster === undefined) return;
     this.#watch.check(this.#view(cluster));
+    if (this.#plan.operations.includes("claimGrown")) this.#sizes.check(cluster);
     for (const violation of cluster.disks.violations) this.#watch.report("C2", violation);
   }
 

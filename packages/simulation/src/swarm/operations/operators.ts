@@ -34,6 +34,12 @@ export interface Choice {
   happens(what: string): boolean;
 }
 
+/** What must come to hold in the end. */
+export interface Expectation {
+  readonly what: string;
+  holds(): boolean | Promise<boolean>;
+}
+
 /** Makes one operation, or nothing where the world has nothing for it. */
 export type Operation = (operators: Operators, choice: Choice) => Promise<void> | void;
 
@@ -52,6 +58,7 @@ export class Operators {
   /** Gates are changed by one operator at a time. */
   #changes: Promise<void> = Promise.resolve();
   #hasEnded = false;
+  readonly #inTheEnd: Expectation[] = [];
 
   constructor(env: OperatorsEnv) {
     this.env = env;
@@ -70,6 +77,16 @@ export class Operators {
     await this.#startThoseDown();
     for (const { name } of cluster.config.nodes) await this.setSchedulable(name, true);
     await this.scale(plan.replicas);
+  }
+
+  /** What operations have said must come to hold once the faults have ended and the writers run. */
+  get expectations(): readonly Expectation[] {
+    return this.#inTheEnd;
+  }
+
+  /** It must come to hold once the faults have ended and the writers run. */
+  inTheEnd(what: string, holds: Expectation["holds"]): void {
+    this.#inTheEnd.push({ what, holds });
   }
 
   /** The name of the node that is meant. */
