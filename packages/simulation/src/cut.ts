@@ -5,6 +5,7 @@
 import type { CsiConnection, CsiConnector, CsiListener, CsiServer } from "@longshore/csi";
 import type { PodRuntime, Seams } from "@longshore/local";
 import { type Clock, deadlineOn } from "@longshore/runtime";
+import type { MachineTime } from "./machine-time.ts";
 
 /** What stands before every call of a component: runs the call, or loses it. */
 export type CallGate = <T>(call: SeamCall, proceed: () => Promise<T>) => Promise<T>;
@@ -20,6 +21,7 @@ export interface SeamCall {
 export class Life {
   readonly #component: string;
   readonly #gate: CallGate;
+  readonly #machine: MachineTime | undefined;
   readonly #endpoints = new Set<string>();
   /** Calls that are under way, by seam and method. */
   readonly #underWay = new Map<string, number>();
@@ -27,9 +29,11 @@ export class Life {
   /** What it will see and do once it goes on; undefined while it runs. */
   #held: (() => void)[] | undefined;
 
-  constructor(component: string, gate: CallGate) {
+  /** @param machine on which it lives; left out: one that always runs */
+  constructor(component: string, gate: CallGate, machine?: MachineTime) {
     this.#component = component;
     this.#gate = gate;
+    this.#machine = machine;
   }
 
   /** Ends the life at once. Returns the endpoints that it served, whose connections break now. */
@@ -59,7 +63,7 @@ export class Life {
   seams(seams: Seams): Seams {
     return {
       ...seams,
-      clock: this.#clock(seams.clock),
+      clock: this.#clock(this.#machine?.clock(seams.clock) ?? seams.clock),
       kube: this.#wrap("kube", seams.kube),
       host: this.#wrap("host", seams.host),
       runtime: this.#runtime(seams.runtime),
@@ -102,11 +106,12 @@ export class Life {
     });
   }
 
-  /** Lets the process see something: at once, when it goes on, or never. */
+  /** Lets the process see something: at once, when it goes on, or never. What comes to a paused machine waits there. */
   #seen(see: () => void): void {
     if (this.#cut) return;
-    if (this.#held === undefined) see();
-    else this.#held.push(see);
+    if (this.#held !== undefined) this.#held.push(see);
+    else if (this.#machine === undefined) see();
+    else this.#machine.whenRunning(() => this.#cut || see());
   }
 
   #clock(clock: Clock): Clock {
@@ -170,11 +175,17 @@ export class Life {
     const send = async () => (this.#cut ? new Promise(() => {}) : run());
     const name = `${seam}.${method}`;
     this.#underWay.set(name, (this.#underWay.get(name) ?? 0) + 1);
-    const leaves =
-      this.#held === undefined
-        ? this.#gate(call, send)
-        : new Promise<void>((resolve) => this.#held?.push(resolve)).then(() => this.#gate(call, send));
+    const begun = this.#begun();
+    const leaves = begun === undefined ? this.#gate(call, send) : begun.then(() => this.#gate(call, send));
     return this.#alive(leaves, () => this.#answered(name));
+  }
+
+  /** What is started while the process, or its machine, is paused begins once it goes on; undefined: at once. */
+  #begun(): Promise<void> | undefined {
+    if (this.#held !== undefined) return new Promise((resolve) => this.#held?.push(resolve));
+    const machine = this.#machine;
+    if (machine?.isPaused !== true) return undefined;
+    return new Promise((resolve) => machine.whenRunning(resolve));
   }
 
   #answered(name: string): void {

@@ -1,5 +1,5 @@
 /** One node's agent: the kubelet shell with the in-tree and CSI volume plugins. */
-import { type Component, featureGates } from "@longshore/runtime";
+import { featureGates } from "@longshore/runtime";
 import {
   type CloudCaller,
   type CloudProvider,
@@ -13,6 +13,7 @@ import {
 } from "@longshore/volumes";
 import type { ShutdownPeriods } from "../kubelet/decide-node-shutdown-step.ts";
 import { type KubeletEnv, startKubelet } from "../kubelet/kubelet.ts";
+import type { EndingComponent } from "./csi-driver.ts";
 import type { MakeInTreePlugins } from "./make-in-tree-plugins.ts";
 import { formatFeatureGates } from "./publish-control-plane-gates.ts";
 
@@ -48,11 +49,11 @@ export interface NodeAgentOptions {
 
 /**
  * Starts a node agent; returns at once. It registers the Node, mounts and runs the pods bound to it, and goes on where an
- * earlier agent of the node has stopped.
+ * earlier agent of the node has stopped. `failed` resolves when the Node is deleted: a process exits then and is restarted.
  *
  * @throws FeatureGateError for a gate that is unknown or locked
  */
-export function startNodeAgent(env: NodeAgentEnv, options: NodeAgentOptions): Component {
+export function startNodeAgent(env: NodeAgentEnv, options: NodeAgentOptions): EndingComponent {
   const gates = featureGates(volumeGates, options.gates);
   const cloudFor = (provider: CloudProvider) =>
     env.cloudFor({ path: "in-tree", component: `kubelet/${options.nodeName}`, provider });

@@ -17,7 +17,8 @@ const now = new Date("2026-01-01T00:00:00Z");
 const later = (minutes: number) => new Date(now.getTime() + minutes * 60_000);
 const volumes = { volumesInUse: ["v"], conditions: [], error: undefined };
 
-const registered = { ...registeredNode(identity, undefined), status: {} } as Stored<Node>;
+const made = registeredNode(identity, undefined);
+const registered = { ...made, metadata: { ...made.metadata, uid: "u" }, status: {} } as Stored<Node>;
 const posted = {
   ...registered,
   status: nodeStatusOf(identity, registered, { ...volumes, now }),
@@ -84,6 +85,13 @@ const table: readonly [string, Partial<NodeObservation>, object][] = [
   ],
   ["a sign of life is due", { now: later(5) }, { step: "postStatus" }],
   ["a sign of life is not due yet", { now: later(4) }, { step: "markReportedInUse" }],
+  [
+    "its Node is the one that the agent has registered",
+    { registeredUid: "u" },
+    { step: "markReportedInUse" },
+  ],
+  ["its Node was deleted", { node: undefined, registeredUid: "u" }, { step: "endAgent" }],
+  ["its Node was deleted and made again", { registeredUid: "other" }, { step: "endAgent" }],
   ["the volume side has an error", { volumes: { ...volumes, error: "not yet" } }, { step: "postStatus" }],
 ];
 
@@ -94,6 +102,7 @@ test.each(table)("%s", (_name, more, expected) => {
     isLive: true,
     volumes,
     now,
+    registeredUid: undefined,
     isPosted: false,
     ...more,
   };

@@ -3,6 +3,10 @@
  *
  *     readNode ──► createNode ──► registerNode ──► postStatus ──────┐
  *                                                  postVolumesInUse ┴► markReportedInUse
+ *     endAgent: the Node that the agent has registered is gone
+ *
+ * Invariant: no agent outlives its Node. What it has written beside it, such as the CSINode, goes with the Node; only an agent that starts
+ * writes all of it, and is not Ready before (docs/contract.md C1).
  *
  * Invariant: where the Node is Ready and names this agent's gates, the CSINode states them (docs/contract.md C1). So after a restart with
  * other gates the status of the agent before, Ready, is replaced (postStatus) before the gates are written (registerNode).
@@ -37,12 +41,16 @@ export interface NodeObservation {
   readonly isLive: boolean;
   readonly volumes: NodeVolumesStatus;
   readonly now: Date;
+  /** The UID of the Node that this agent has seen first; undefined: none yet. */
+  readonly registeredUid: string | undefined;
   /** This pass has posted the status. */
   readonly isPosted: boolean;
 }
 
 /** One action of the reporter. */
 export type NodeReportStep =
+  /** The Node was deleted, or is another one by now: the agent cannot go on. */
+  | { readonly step: "endAgent" }
   | { readonly step: "createNode"; readonly node: Node }
   /** The Node carries the gates of another agent: writes labels, annotations and spec. */
   | { readonly step: "registerNode"; readonly node: Node }
@@ -56,7 +64,8 @@ export type NodeReportStep =
 
 /** Decides on the next step. */
 export function decideNodeReportStep(observed: NodeObservation): NodeReportStep {
-  const { identity, node, volumes, now, isLive, isPosted } = observed;
+  const { identity, node, volumes, now, isLive, isPosted, registeredUid } = observed;
+  if (registeredUid !== undefined && node?.metadata.uid !== registeredUid) return { step: "endAgent" };
   if (node === undefined) return { step: "createNode", node: registeredNode(identity, undefined) };
   const status = nodeStatusOf(identity, node, { ...volumes, now });
   if (node.metadata.annotations?.[featureGatesAnnotation] !== identity.featureGates) {

@@ -58,11 +58,17 @@ export interface KubeletOptions {
   readonly shutdown?: ShutdownPeriods;
 }
 
+/** The running node agent. */
+export interface RunningKubelet extends Component {
+  /** Resolves when its Node was deleted: it is to be stopped and started again. */
+  readonly failed: Promise<Error>;
+}
+
 /**
  * Starts the node agent; returns at once. `stop` ends its work and leaves pods running and volumes mounted, for the next
- * agent to find; with `shutdown` it first ends the pods and unmounts their volumes.
+ * agent to find; with `shutdown` it first ends the pods and unmounts their volumes, unless the agent has failed.
  */
-export function startKubelet(env: KubeletEnv, options: KubeletOptions): Component {
+export function startKubelet(env: KubeletEnv, options: KubeletOptions): RunningKubelet {
   const { identity, rootDir, logDir, gates, plugins, prober } = options;
   const { nodeName } = identity;
   const scope = new ComponentScope((error) => env.logger.error("kubelet task failed", { error }));
@@ -102,17 +108,23 @@ export function startKubelet(env: KubeletEnv, options: KubeletOptions): Componen
   scope.spawn((signal) => renewNodeLease(env, identity, signal));
   env.logger.info("node agent started", { node: nodeName, pods: pods.list().length });
   const periods = options.shutdown;
-  if (periods === undefined) return scope;
+  const { failed } = reporter;
+  if (periods === undefined) return { failed, stop: () => scope.stop() };
   const onPhase = () => {
     reporter.wake();
     worker.wakeAll();
   };
   const node = () => reporter.stored();
   const shutDown = () => shutDownNode(env, { shutdown, periods, pods, volumes, node, onPhase });
+  let isFailed = false;
+  void failed.then(() => {
+    isFailed = true;
+  });
   let stopping: Promise<void> | undefined;
   return {
+    failed,
     stop() {
-      stopping ??= shutDown().finally(() => scope.stop());
+      stopping ??= (isFailed ? Promise.resolve() : shutDown()).finally(() => scope.stop());
       return stopping;
     },
   };

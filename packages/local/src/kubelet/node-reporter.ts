@@ -12,6 +12,7 @@ import {
   observeAgain,
   resources,
   type Stored,
+  settled,
   startController,
 } from "@longshore/kube";
 import type { Clock, Component, RuntimeEnv } from "@longshore/runtime";
@@ -29,6 +30,11 @@ const statusPeriodMs = 10_000;
 /** There is one node: the key is the same always. */
 const key = "status";
 
+/** The Node that an agent has registered was deleted. */
+export class NodeGoneError extends Error {
+  override readonly name = "NodeGoneError";
+}
+
 /** What the reporter works with. */
 export interface NodeReporterOptions {
   readonly identity: NodeIdentity;
@@ -41,6 +47,8 @@ export interface NodeReporter extends Component {
   wake(): void;
   /** The Node as a pass has read or written it last; undefined before the first. */
   stored(): Stored<Node> | undefined;
+  /** Resolves once the Node that the agent has registered is gone: the agent has to be started again. */
+  readonly failed: Promise<Error>;
 }
 
 /**
@@ -54,6 +62,10 @@ export function startNodeReporter(
 ): NodeReporter {
   const ref = { name: identity.nodeName };
   const known = new KnownNode(env.clock);
+  let fail: (error: Error) => void = () => {};
+  const failed = new Promise<Error>((resolve) => {
+    fail = resolve;
+  });
   const controller = startController<NodeObservation, NodeReportStep>(env, {
     name: "kubelet-status",
     sources: [],
@@ -62,13 +74,20 @@ export function startNodeReporter(
       const node = recent ?? (await env.kube.get(resources.nodes, ref, { signal }));
       const isLive = recent === undefined;
       if (isLive) known.set(node);
-      return { identity, node, isLive, volumes: volumes.status(), now: env.clock.now(), isPosted: false };
+      const { registeredUid } = known;
+      const now = env.clock.now();
+      return { identity, node, isLive, volumes: volumes.status(), now, registeredUid, isPosted: false };
     },
     decide: decideNodeReportStep,
-    actions: reporterActions(env.kube, volumes, known),
+    actions: reporterActions(env.kube, volumes, known, fail),
   });
   controller.wake(key);
-  return { wake: () => controller.wake(key), stored: () => known.last, stop: () => controller.stop() };
+  return {
+    wake: () => controller.wake(key),
+    stored: () => known.last,
+    failed,
+    stop: () => controller.stop(),
+  };
 }
 
 /** The Node as it was read or written last. */
@@ -76,6 +95,7 @@ class KnownNode {
   readonly #clock: Clock;
   #node: Stored<Node> | undefined;
   #untilMs = 0;
+  #registeredUid: string | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -90,8 +110,14 @@ class KnownNode {
     return this.#clock.monotonicMs() < this.#untilMs ? this.#node : undefined;
   }
 
+  /** Of the first Node that was read or written. */
+  get registeredUid(): string | undefined {
+    return this.#registeredUid;
+  }
+
   set(node: Stored<Node> | undefined): void {
     this.#node = node;
+    this.#registeredUid ??= node?.metadata.uid;
     this.#untilMs = this.#clock.monotonicMs() + nodeCurrentMs;
   }
 
@@ -105,6 +131,7 @@ function reporterActions(
   kube: KubeClient,
   volumes: Pick<NodeVolumes, "markReportedInUse">,
   known: KnownNode,
+  fail: (error: Error) => void,
 ): Actions<NodeObservation, NodeReportStep> {
   const post = async (status: object, observed: NodeObservation, signal: AbortSignal) => {
     const ref = { name: observed.identity.nodeName };
@@ -112,9 +139,16 @@ function reporterActions(
     known.doubt();
     const node = await kube.patch(resources.nodes, ref, patch, { subresource: "status", signal });
     known.set(node);
-    return { observed: { ...observed, node, isLive: true, isPosted: true } };
+    const { registeredUid } = known;
+    return { observed: { ...observed, node, isLive: true, isPosted: true, registeredUid } };
   };
   return {
+    endAgent(_step, { identity }) {
+      fail(
+        new NodeGoneError(`Node ${identity.nodeName} was deleted while its agent runs: it has to start anew`),
+      );
+      return settled;
+    },
     readNode() {
       known.doubt();
       return observeAgain;

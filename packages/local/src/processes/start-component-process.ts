@@ -264,7 +264,7 @@ async function startNode(context: ProcessContext): Promise<StartedProcess> {
       ...(shutdown === undefined ? {} : { shutdown }),
     },
   );
-  return running(agent);
+  return ending(agent);
 }
 
 /** The cluster's nodes as the disk cloud's instances. */

@@ -1,12 +1,12 @@
 /** Whether a node has lapsed. Pure. Source: Kubernetes node life cycle, node leases. */
-import type { Lease, Node, NodeCondition, Stored } from "@longshore/kube";
+import type { Node, NodeCondition, Stored } from "@longshore/kube";
 import { lapsedCondition } from "./lapsed-condition.ts";
 
 /** What the controller sees of a node. */
 export interface ObservedNodeLease {
   readonly node: Stored<Node>;
-  /** Read live: a cache that lags would let a healthy node lapse. */
-  readonly lease: Stored<Lease> | undefined;
+  /** For how long the controller has seen neither a renewed lease nor a heartbeat of the node, in milliseconds. */
+  readonly silentMs: number;
   readonly now: Date;
 }
 
@@ -16,8 +16,8 @@ export type NodeLeaseStep =
   | { readonly step: "checkLater" };
 
 /** Decides on the next step. */
-export function decideNodeLeaseStep({ node, lease, now }: ObservedNodeLease): NodeLeaseStep {
-  const lapsed = lapsedCondition(node, lease, now);
+export function decideNodeLeaseStep({ node, silentMs, now }: ObservedNodeLease): NodeLeaseStep {
+  const lapsed = lapsedCondition(node, silentMs, now);
   if (lapsed === undefined) return { step: "checkLater" };
   const conditions = (node.status?.conditions ?? []).map((c) => (c.type === "Ready" ? lapsed : c));
   return { step: "markUnknown", conditions };

@@ -1,4 +1,4 @@
-/** Which pods are removed without their agent, as a table: KEP-2268. */
+/** Which pods are removed without their agent, as a table: KEP-2268, pods of nodes that are gone. */
 import type { Node, Pod, Stored } from "@longshore/kube";
 import { pureDecision } from "@longshore/kube/testing";
 import { expect, it } from "vitest";
@@ -24,7 +24,15 @@ const tolerating = (more: object) => ({
   tolerations: [{ key: "node.kubernetes.io/out-of-service", operator: "Exists", ...more }],
 });
 
-it.each<[string, Stored<Pod>, Stored<Node> | undefined, "removePod" | "settle"]>([
+it.each<
+  [
+    string,
+    Stored<Pod>,
+    Stored<Node> | undefined,
+    "removePod" | "settle" | "waitForNode",
+    missingForMs?: number,
+  ]
+>([
   ["a pod of a healthy node", pod(), node(undefined, "True"), "settle"],
   ["one that its agent is ending", pod(deleted), node(undefined, "True"), "settle"],
   ["one of a silent node without the taint", pod(deleted), node(undefined), "settle"],
@@ -38,7 +46,9 @@ it.each<[string, Stored<Pod>, Stored<Node> | undefined, "removePod" | "settle"]>
   ["another effect", pod({}, tolerating({ effect: "NoSchedule" })), node("NoExecute"), "removePod"],
   ["one that was deleted before it had a node", pod(deleted, {}), undefined, "removePod"],
   ["one that waits for a node", pod({}, {}), undefined, "settle"],
-  ["one whose node object is gone", pod(deleted), undefined, "settle"],
-])("%s", (_name, of, on, step) => {
-  expect(pureDecision(decidePodRemovalStep)({ pod: of, node: on }).step).toBe(step);
+  ["one whose node has just been deleted", pod(), undefined, "waitForNode"],
+  ["and is missing a moment before its time", pod(deleted), undefined, "waitForNode", 39_999],
+  ["one whose node is gone", pod(), undefined, "removePod", 40_000],
+])("%s", (_name, of, on, step, missingForMs = 0) => {
+  expect(pureDecision(decidePodRemovalStep)({ pod: of, node: on, missingForMs }).step).toBe(step);
 });

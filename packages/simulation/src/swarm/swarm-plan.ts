@@ -35,6 +35,13 @@ export const operationKinds = [
   "componentRestart",
   "apiServerRestart",
   "powerLoss",
+  "nodePaused",
+  "clockJump",
+  "nodeDeleted",
+  "nodeReplaced",
+  "outOfService",
+  "claimGrown",
+  "snapshotRestored",
   "gateFlip",
   "crossing",
   "leaderPaused",
@@ -46,7 +53,7 @@ export const operationKinds = [
 ] as const;
 
 /** Kinds of volumes beside the directories of claims, by the names of their counters. */
-export const volumeKinds = ["block", "inline", "ephemeral"] as const;
+export const volumeKinds = ["block", "inline", "ephemeral", "native"] as const;
 
 /** A kind of fault. */
 export type FaultKind = (typeof faultKinds)[number];
@@ -99,17 +106,23 @@ export function drawPlan(random: Random): SwarmPlan {
   const drawn = operationKinds.filter((kind) => isOn(kind));
   // Gates that are flipped during a crossing are no longer those that it has set.
   const others: readonly OperationKind[] = isOn("crossing or flips") ? flips : ["crossing"];
-  const operations = drawn.filter((kind) => !others.includes(kind));
+  const faults = Object.fromEntries(rates.filter(([, rate]) => rate > 0));
+  // A Node that is deleted, and whose agent dies before it makes it again, is given up: its volumes are taken from it by force.
+  const isFatal = faults.deathAtCall !== undefined;
+  const operations = drawn.filter((kind) => !others.includes(kind) && !(isFatal && kind === "nodeDeleted"));
+  const volumes = volumeKinds.filter((kind) => isOn(kind));
+  // What pods name themselves says no zone: its pod could go where its disk is not.
+  const zones = isOn("two zones") && !volumes.includes("inline") ? 2 : 1;
   return {
     nodes,
-    zones: isOn("two zones") ? 2 : 1,
+    zones,
     plugins,
-    volumes: volumeKinds.filter((kind) => isOn(kind)),
+    volumes,
     replicas,
     // Flips in any order are safe only so (docs/behaviour/migration-controllers.md B2).
     nodeDecides: isOn("node decides") || operations.some((kind) => flips.includes(kind)),
     beginsMigrated: isOn("begins migrated"),
-    faults: Object.fromEntries(rates.filter(([, rate]) => rate > 0)),
+    faults,
     operations,
     rounds: 5 + random.below(15, "rounds"),
   };

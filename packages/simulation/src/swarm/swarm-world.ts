@@ -1,5 +1,5 @@
 /** The world of one seed: its cluster under faults, what its operators do, and what must hold at its end. */
-import { resources } from "@longshore/kube";
+import { type KubeObject, resources } from "@longshore/kube";
 import {
   clusterConfig,
   clusterPlugin,
@@ -19,6 +19,7 @@ import { type CallGate, Life, mayChange, type SeamCall } from "../cut.ts";
 import { FaultDraws } from "../fault-draws.ts";
 import { faultyGate } from "../faults.ts";
 import { FaultyCloud } from "../faulty-cloud.ts";
+import { MachineTime } from "../machine-time.ts";
 import type { SeedOptions } from "../seed-result.ts";
 import { standstill } from "../standstill.ts";
 import { TraceHash, type TraceKind, traceLine } from "../trace.ts";
@@ -30,6 +31,7 @@ import { leaderOf } from "./operations/leaders.ts";
 import { Reached } from "./reached.ts";
 import { RecordHistory } from "./record-history.ts";
 import { RequestWatch } from "./request-watch.ts";
+import { SizeWatch } from "./size-watch.ts";
 import { swarmGate, withFaultyWatches } from "./swarm-faults.ts";
 import { SwarmOperations } from "./swarm-operations.ts";
 import type { FaultKind, SwarmKind, SwarmPlan } from "./swarm-plan.ts";
@@ -45,11 +47,14 @@ const requestsMax = 600;
 
 /** What of the cloud's calls changes something. */
 const changesDisks: ReadonlySet<string> = new Set(["attachDisk", "detachDisk", "createDisk", "deleteDisk"]);
+const skewMsMax = 10 * 60_000;
 
 /** What there is beside the plan. */
 interface SwarmWorldOptions extends Pick<SeedOptions, "only" | "onTrace"> {
   /** The run ends after this step. */
   readonly until?: number;
+  /** The CustomResourceDefinitions of snapshots; none: there are no snapshots. */
+  readonly snapshotDefinitions?: readonly KubeObject[];
 }
 
 /** What a world is asked after it has ended. */
@@ -66,7 +71,10 @@ export class SwarmWorld {
   readonly #watch: ContractWatch;
   readonly #history: RecordHistory;
   readonly #devices = new OpenDevices();
+  /** By the names of nodes. */
+  readonly #machines = new Map<string, MachineTime>();
   readonly #requests: RequestWatch;
+  readonly #sizes: SizeWatch;
   readonly #lives = new Map<string, Life>();
   readonly #powers = new Map<string, () => void>();
   readonly #counters: Partial<Record<SwarmKind, number>> = {};
@@ -97,6 +105,7 @@ export class SwarmWorld {
       (violation) => this.#trace("broken", "the contract is broken:", violation),
     );
     this.#history = new RecordHistory((what) => this.#watch.report("C3", what));
+    this.#sizes = new SizeWatch((what) => this.#watch.report("C3", what));
     this.#requests = new RequestWatch(requestsMax, (what) => this.#watch.report("C8", what));
   }
 
@@ -121,7 +130,7 @@ export class SwarmWorld {
 
   async play(): Promise<void> {
     const cluster = await this.#start();
-    const until = (what: string, holds: () => boolean) => this.#until(what, holds);
+    const until = (what: string, holds: () => boolean | Promise<boolean>) => this.#until(what, holds);
     const env = { cluster, plan: this.#plan, signal: this.#signal, until };
     this.#workloads = workloadsOf(env);
     // A disk that pods name themselves is made by its in-tree plugin.
@@ -148,6 +157,8 @@ export class SwarmWorld {
         this.#zonesOut.add(zone);
         return () => this.#zonesOut.delete(zone);
       },
+      letGo: (node) => this.#letGo(cluster, node),
+      machineOf: (node) => this.#machineOf(node),
       onOperation: (kind, what) => {
         this.#count(kind);
         this.#trace("life", "the operators:", what);
@@ -160,6 +171,14 @@ export class SwarmWorld {
     this.#trace("rest", "the faults", "end");
     await operations.end();
     await this.#writersRun("once the faults have ended");
+    for (const { what, holds } of operations.expectations) await this.#until(what, () => holds());
+    await this.#until("every node is ready", () =>
+      cluster
+        .objects(resources.nodes)
+        .every(({ status }) =>
+          status?.conditions?.some((each) => each.type === "Ready" && each.status === "True"),
+        ),
+    );
     await this.#expectNothingLeft(cluster);
     await cluster.stop();
   }
@@ -202,12 +221,16 @@ export class SwarmWorld {
       config,
       restartsEnded: true,
       standby: this.#plan.operations.includes("leaderPaused"),
-      programs: (host) =>
-        swarmPrograms({ clock: this.#clock, history: this.#history, devices: this.#devices }, host),
+      snapshotDefinitions: this.#options.snapshotDefinitions ?? [],
+      programs: (host) => {
+        const clock = this.#machineOf(host.name).clock(this.#clock);
+        return swarmPrograms({ clock, history: this.#history, devices: this.#devices }, host);
+      },
       isolate: (name, seams) => {
         const { runtime } = seams;
         if ("losePower" in runtime) this.#powers.set(name, runtime.losePower as () => void);
-        const life = new Life(name, gate);
+        const node = config.nodes.find((each) => [each.name, `csi-node/${each.name}`].includes(name));
+        const life = new Life(name, gate, node && this.#machineOf(node.name));
         this.#lives.set(name, life);
         return life.seams({
           ...seams,
@@ -322,6 +345,18 @@ export class SwarmWorld {
     return this.#zonesOut.has(zone ?? name);
   }
 
+  #machineOf(node: string): MachineTime {
+    const known = this.#machines.get(node);
+    if (known !== undefined) return known;
+    const machine = new MachineTime();
+    // Where clocks jump, none is right from the beginning.
+    const isWrong = this.#plan.operations.includes("clockJump");
+    const random = this.#random.fork(`clock of ${node}`);
+    if (isWrong) machine.skewMs = random.below(2 * skewMsMax, "skew") - skewMsMax;
+    this.#machines.set(node, machine);
+    return machine;
+  }
+
   #losePower(cluster: InProcessCluster, node: string): void {
     // Also what is starting or stopping there.
     for (const component of [node, `csi-node/${node}`]) this.#crash(cluster, component);
@@ -356,9 +391,24 @@ export class SwarmWorld {
     });
   }
 
-  async #until(what: string, holds: () => boolean): Promise<void> {
+  /** What the node attached by itself goes with its machine: no controller would ever detach it. */
+  async #letGo({ cloud, config }: InProcessCluster, nodeName: string): Promise<void> {
+    const instanceId = config.nodes.find(({ name }) => name === nodeName)?.instanceId ?? "";
+    const ofNodes = this.#plan.plugins.map(clusterPlugin).filter((each) => !each.controllerPublishes);
+    for (const { name: provider, isShared } of ofNodes) {
+      const caller = cloud.forCaller({ path: "in-tree", component: "power", provider });
+      for (const { id, attachments } of isShared ? [] : await caller.listDisks(this.#signal)) {
+        if (!attachments.some((each) => each.instanceId === instanceId)) continue;
+        const { path, plugin } = this.#watch.attacherOf(id, nodeName) ?? { path: "in-tree", plugin: "" };
+        this.#watch.asked({ op: "detach", path, plugin, diskId: id, nodeName });
+        await caller.detachDisk(id, instanceId, this.#signal);
+      }
+    }
+  }
+
+  async #until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
     const untilMs = this.#clock.monotonicMs() + calmWithinMs;
-    while (!holds()) {
+    while (!(await holds())) {
       if (this.#clock.monotonicMs() > untilMs)
         throw new Error(`${what}: not within half an hour without faults`);
       await this.#clock.sleep(200, this.#signal);
@@ -383,6 +433,7 @@ export class SwarmWorld {
     const cluster = this.#cluster;
     if (cluster === undefined) return;
     this.#watch.check(this.#view(cluster));
+    if (this.#plan.operations.includes("claimGrown")) this.#sizes.check(cluster);
     for (const violation of cluster.disks.violations) this.#watch.report("C2", violation);
   }
 

@@ -236,12 +236,14 @@ class RunningNodeVolumes implements NodeVolumes {
     if (csiDrivers !== undefined) {
       const nodeInfo = new NodeInfoManager(env.kube, nodeName, this.#csiNode);
       const handlers = { CSIPlugin: csiRegistrationHandler(env, csiDrivers, nodeInfo) };
-      // A registrar that is refused exits; one that is early waits for the Node (docs/behaviour/node-agent.md 1.3).
-      const mayRegister = () => this.#node.get(nodeName) !== undefined;
+      // A registrar that is refused exits; one that is early waits for the Node (docs/behaviour/node-agent.md 1.3). It waits for the
+      // annotation, too: a CSINode that a driver made without it would say of migrated volumes in use that they are in-tree.
+      const mayRegister = () => this.#node.get(nodeName) !== undefined && this.#migration.isInitialised;
       const registration = startPluginRegistration(env, { rootDir, handlers, mayRegister });
       const limits = { registered: csiDrivers, csiDrivers: this.#csiDrivers, csiNode: this.#csiNode };
       this.#parts.push(registration, startDriverLimits(env, limits));
       this.#node.onChange({ added: () => registration.wake() });
+      this.#migration.onInitialised(() => registration.wake());
     }
     // What the shell has reported while the plugins were being initialised.
     if (this.#pods !== undefined) manager.setPods(this.#pods);

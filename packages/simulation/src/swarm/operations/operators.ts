@@ -1,7 +1,8 @@
 /** What the operators of a swarm's world can do, whatever the operation: the ways that operations have in common. */
-import { resources } from "@longshore/kube";
+import { isNotFound, resources } from "@longshore/kube";
 import { type InProcessCluster, type PluginName, writerSetName } from "@longshore/local";
 import { type Random, SimulatedHost, type VirtualClock } from "@longshore/runtime";
+import type { MachineTime } from "../../machine-time.ts";
 import type { SwarmPlan } from "../swarm-plan.ts";
 
 /** What the operators have. */
@@ -20,6 +21,10 @@ export interface OperatorsEnv {
   failZone(zone: string): () => void;
   /** Whether the zone has failed. */
   isOut(zone: string): boolean;
+  /** The provider takes what the node has attached by itself off a machine that is off. */
+  letGo(node: string): Promise<void>;
+  /** How time passes on the node. */
+  machineOf(node: string): MachineTime;
 }
 
 /** What was drawn for one operation. */
@@ -33,6 +38,12 @@ export interface Choice {
   readonly killMs: number;
   /** Says and counts what is done now; false: it is not let happen. */
   happens(what: string): boolean;
+}
+
+/** What must come to hold in the end. */
+export interface Expectation {
+  readonly what: string;
+  holds(): boolean | Promise<boolean>;
 }
 
 /** Makes one operation, or nothing where the world has nothing for it. */
@@ -57,6 +68,7 @@ export class Operators {
   /** Gates are changed by one operator at a time. */
   #changes: Promise<void> = Promise.resolve();
   #hasEnded = false;
+  readonly #inTheEnd: Expectation[] = [];
 
   constructor(env: OperatorsEnv) {
     this.env = env;
@@ -66,6 +78,8 @@ export class Operators {
   async end(): Promise<void> {
     const { cluster, plan } = this.env;
     this.#hasEnded = true;
+    // Those who wait for a node that is gone wait for the controllers, too.
+    await this.#startThoseDown((name) => !isOfNode(cluster, name));
     await Promise.all(this.#laters);
     // What failed as it started: a change may wait for it, such as a crossing for a driver on every node.
     await this.#startThoseDown();
@@ -73,6 +87,16 @@ export class Operators {
     await this.#startThoseDown();
     for (const { name } of cluster.config.nodes) await this.setSchedulable(name, true);
     await this.scale(plan.replicas);
+  }
+
+  /** What operations have said must come to hold once the faults have ended and the writers run. */
+  get expectations(): readonly Expectation[] {
+    return this.#inTheEnd;
+  }
+
+  /** It must come to hold once the faults have ended and the writers run. */
+  inTheEnd(what: string, holds: Expectation["holds"]): void {
+    this.#inTheEnd.push({ what, holds });
   }
 
   /** The name of the node that is meant. */
@@ -109,7 +133,8 @@ export class Operators {
 
   /** Does it after this time, beside the other operations, and before the world comes to rest. */
   later(ms: number, make: () => Promise<unknown>): void {
-    const done = this.env.clock.sleep(ms, this.signal).then(() => this.insist(make));
+    // With a signal of its own: those who wait at one time are not bounded.
+    const done = this.env.clock.sleep(ms, new AbortController().signal).then(() => this.insist(make));
     done.catch(() => {});
     this.#laters.push(done);
   }
@@ -138,14 +163,22 @@ export class Operators {
   async setSchedulable(name: string, isSchedulable: boolean): Promise<void> {
     const body = { spec: { unschedulable: isSchedulable ? null : true } };
     const options = { signal: this.signal };
-    await this.env.cluster.kube.patch(resources.nodes, { name }, { type: "merge", body }, options);
+    const { kube } = this.env.cluster;
+    await kube.patch(resources.nodes, { name }, { type: "merge", body }, options).catch((error) => {
+      // A Node that was deleted is made again by its agent, schedulable.
+      if (!isNotFound(error)) throw error;
+    });
   }
 
-  async #startThoseDown(): Promise<void> {
+  async #startThoseDown(selects: (name: string) => boolean = () => true): Promise<void> {
     const { cluster } = this.env;
-    for (const name of cluster.componentNames) {
+    for (const name of cluster.componentNames.filter(selects)) {
       // One that is being restarted may not have ended yet.
       if (!cluster.isRunning(name)) await this.insist(() => cluster.start(name));
     }
   }
+}
+
+function isOfNode({ config }: InProcessCluster, component: string): boolean {
+  return config.nodes.some(({ name }) => component === name || component === `csi-node/${name}`);
 }

@@ -2,10 +2,14 @@
 import type { OperationKind } from "../swarm-plan.ts";
 import { apiServerRestart, componentCrash, componentRestart, powerLoss } from "./components.ts";
 import { driversRemoved, registrationLost } from "./drivers.ts";
+import { claimGrown } from "./expansion.ts";
 import { conversion, crossing, gateFlip } from "./gates.ts";
 import { leaderPaused } from "./leaders.ts";
+import { clockJump, nodePaused } from "./machine-time.ts";
+import { nodeDeleted, nodeReplaced, outOfService } from "./node-objects.ts";
 import type { Operation } from "./operators.ts";
 import { drain, podDeleted, scale } from "./pods.ts";
+import { snapshotRestored } from "./snapshots.ts";
 import { versionChange } from "./versions.ts";
 import { zoneOutage } from "./zones.ts";
 
@@ -18,6 +22,13 @@ export const operationsByKind: Readonly<Record<OperationKind, Operation>> = {
   componentRestart,
   apiServerRestart,
   powerLoss,
+  nodePaused,
+  clockJump,
+  nodeDeleted,
+  nodeReplaced,
+  outOfService,
+  claimGrown,
+  snapshotRestored,
   gateFlip,
   crossing,
   leaderPaused,

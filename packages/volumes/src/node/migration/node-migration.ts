@@ -45,6 +45,7 @@ export class NodeMigration implements Component {
   #managed: ManagedVolumes | undefined;
   #unsubscribe: () => void = () => {};
   #isInitialised = false;
+  #onInitialised: () => void = () => {};
   /** What the CSINode's annotation lists for certain. */
   #written: readonly string[] | undefined;
   #failures = 0;
@@ -79,6 +80,17 @@ export class NodeMigration implements Component {
       this.#plugins.hear(change);
       this.wake();
     });
+  }
+
+  /** The CSINode's annotation has been put in place once. */
+  get isInitialised(): boolean {
+    return this.#isInitialised;
+  }
+
+  /** Calls it once that is so; at once where it is so already. */
+  onInitialised(listener: () => void): void {
+    if (this.#isInitialised) listener();
+    else this.#onInitialised = listener;
   }
 
   /** Not undefined: why the node is not Ready. */
@@ -233,6 +245,7 @@ export class NodeMigration implements Component {
     if (isFirst) {
       this.#env.paths.markDecided();
       this.#status.initialised();
+      this.#onInitialised();
     } else {
       for (const { verdict, isSwitched } of taken) if (isSwitched) this.#status.switched(verdict);
     }

@@ -47,7 +47,10 @@ function takeAway(
   const { nodeName, uniqueName, retryAtMs } = attachment;
   if (retryAtMs > observed.nowMs) return wait("back-off", retryAtMs - observed.nowMs);
   if (attachment.isReported) return { step: "unlist", nodeName, uniqueName };
-  if (!attachment.isWritten) return wait(`the status of node ${nodeName} is not written`);
+  // Where there is no node, there is nothing to write to.
+  if (!attachment.isWritten && attachment.node !== undefined) {
+    return wait(`the status of node ${nodeName} is not written`);
+  }
   return onEvidence(observed, attachment, force);
 }
 
@@ -72,9 +75,9 @@ function forceOf(
   { node }: ObservedAttachment,
   requestedAtMs: number,
 ): ForceReason | undefined {
-  if (node?.isOutOfService === true) return "out-of-service";
-  // A node that is Ready is slow, not dead: its next change of state is looked at (A10).
+  // A node that is Ready is slow, not dead, and contradicts the taint: its next change of state is looked at (A10).
   if (node?.isReady === true && !isCompat) return undefined;
+  if (node?.isOutOfService === true) return "out-of-service";
   const isOver = forceDetachAfterMs !== undefined && nowMs - requestedAtMs > forceDetachAfterMs;
   return isOver ? "timeout" : undefined;
 }

@@ -304,6 +304,16 @@ const detaches: readonly Case[] = [
     { step: "detachInTree", force: "out-of-service" },
   ],
   [
+    "A10: on a node that is Ready the taint forces nothing: an agent has come back on a machine that was given up too early",
+    { attachments: [unlisted({ node: { isOutOfService: true, isReady: true, isInUse: true } })] },
+    { step: "list" },
+  ],
+  [
+    "where the Node was deleted, nothing waits for its status: a controller that starts has none to write",
+    { attachments: [unlisted({ isWritten: false, node: undefined })] },
+    { step: "readBeforeDetach" },
+  ],
+  [
     "what was only presumed in-tree is looked up also when forced",
     {
       attachments: [

@@ -1,0 +1,55 @@
+/** What the swarm has found where nodes come, go and are wrong: each kind of operation alone, in a small world without faults. */
+import { expect, it } from "vitest";
+import { simulateWorld } from "./simulate-world.ts";
+import type { SwarmPlan } from "./swarm-plan.ts";
+
+const calm = { nodes: 3, replicas: 1, volumes: [], faults: {}, nodeDecides: true, rounds: 3 } as const;
+
+// A Node was deleted while its agent runs. The agent made the Node again, but not its CSINode, so nothing was ever detached there
+// (C8). Started anew, it let a driver make the CSINode without the annotation, so that volumes in use by CSI counted as in-tree (C1).
+it.each(["rbd", "gce-pd"] as const)(
+  "a Node is deleted while its agent runs, with migrated volumes of %s (contract.md C1, C2, C8)",
+  (plugin) =>
+    expectKept(2, { ...calm, plugins: [plugin], beginsMigrated: true, operations: ["nodeDeleted"] }),
+);
+
+// No controller took the pods of a Node that was deleted with its machine, so they never ran elsewhere (C8). And a controller manager
+// that started after the deletion waited for the status of that Node to be written, with the volume attached for ever (C2, C8).
+it.each([true, false])(
+  "a machine goes for good, and its Node with it, migrated: %s (contract.md C2, C3, C8)",
+  (beginsMigrated) =>
+    expectKept(1, {
+      ...calm,
+      plugins: ["aws-ebs"],
+      beginsMigrated,
+      operations: ["nodeReplaced", "componentRestart"],
+      rounds: 8,
+    }),
+);
+
+// Whether a node lives was decided by the time that it had written into its lease: one whose clock was ahead was ready for ever when it
+// was off, and one whose clock was behind was never ready (C8).
+it("clocks of nodes are wrong, and machines are out of service (contract.md C8)", () =>
+  expectKept(1, {
+    ...calm,
+    plugins: ["aws-ebs"],
+    beginsMigrated: true,
+    operations: ["clockJump", "outOfService"],
+    rounds: 8,
+  }));
+
+// Time alone forces no detach: a machine that is paused for more than six minutes goes on with its volumes.
+it("machines are paused, also for more than six minutes (contract.md C2)", () =>
+  expectKept(1, {
+    ...calm,
+    plugins: ["aws-ebs"],
+    beginsMigrated: false,
+    operations: ["nodePaused", "drain"],
+  }));
+
+async function expectKept(seed: number, plan: SwarmPlan): Promise<void> {
+  const { violations, counters, acknowledgedWrites } = await simulateWorld({ seed, plan });
+  expect(violations).toEqual([]);
+  for (const kind of plan.operations) expect(counters[kind], kind).toBeGreaterThan(0);
+  expect(acknowledgedWrites).toBeGreaterThan(0);
+}
