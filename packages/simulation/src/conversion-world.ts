@@ -23,18 +23,13 @@ import {
   type ConversionResult,
   carryReplacements,
   type InlineJournal,
-  isUnfinishedConversion,
   joinedResults,
-  newJournal,
   openReplacements,
   planConversion,
-  planUndo,
   planUndoReplacements,
   type ReplacementJournal,
   readClusterId,
-  readJournals,
   readReplacementJournals,
-  runConversion,
   startedReplacements,
   type UndoPlan,
   type VolumeJournal,
@@ -49,6 +44,7 @@ import {
   silentLogger,
   VirtualClock,
 } from "@longshore/runtime";
+import { convertVolumes, journalsOf, undoVolumes } from "./carry-volumes.ts";
 import { type AttachmentCall, ContractWatch } from "./contract-watch.ts";
 import { ConversionWatch } from "./conversion-watch.ts";
 import { type CallGate, Life } from "./cut.ts";
@@ -313,14 +309,7 @@ export class ConversionWorld {
     if (this.#isInline) return convertInline(env, runOptions(options), options, never());
     const resumed = await this.#resumeReplacements(operator, "convert", options);
     if (resumed.failed.length > 0) return resumed;
-    const journals = await this.journals(operator);
-    const unfinished = [...journals.values()].filter(isUnfinishedConversion);
-    const names = new Set(unfinished.flatMap((journal) => namesOf(journal)));
-    const plan = await planConversion(env, options, never(), names);
-    const begun = plan.volumes.map((planned) =>
-      newJournal(planned, plan.clusterId, "convert", journals.get(planned.volume)),
-    );
-    const result = await this.#run(operator, [...unfinished, ...begun], options);
+    const { plan, ...result } = await convertVolumes(env, { ...options, ...runOptions(options) }, never());
     if (result.failed.length > 0) return result;
     const known = await this.replacements(operator);
     const { replacements = [], clusterId } = plan;
@@ -334,31 +323,22 @@ export class ConversionWorld {
 
   /** Goes on with unfinished ways back, and carries back what has been converted, wholly or in part. */
   async undo(operator: Operator, options: CarryOptions = {}): Promise<ConversionResult & Partial<UndoPlan>> {
-    if (this.#isInline)
-      return undoInline({ ...this.#env, ...operator }, runOptions(options), options, never());
+    const env = { ...this.#env, ...operator };
+    if (this.#isInline) return undoInline(env, runOptions(options), options, never());
     const resumed = await this.#resumeReplacements(operator, "undo", options);
     if (resumed.failed.length > 0) return resumed;
-    const journals = [...(await this.journals(operator)).values()];
-    const unfinished = journals.filter(
-      (journal) => journal.direction === "undo" && isUnfinishedConversion(journal),
-    );
-    const converted = journals.filter(({ direction }) => direction === "convert");
-    const plan = await planUndo(operator.kube, converted, options, never());
+    const result = await undoVolumes(env, { ...options, ...runOptions(options) }, never());
+    if (result.failed.length > 0) return result;
     const clusterId = await readClusterId(operator.kube, never());
-    const begun = plan.volumes.map((planned) => {
-      const name = planned.toAfter.metadata?.name;
-      const earlier = converted.find((journal) => journal.planned.volume === name);
-      return newJournal(planned, clusterId, "undo", earlier);
-    });
-    const result = await this.#run(operator, [...unfinished, ...begun], options);
-    if (result.failed.length > 0) return { ...result, refused: plan.refused };
     const known = await this.replacements(operator);
     const done = [...known.values()].filter(({ direction }) => direction === "convert");
     const back = await planUndoReplacements(operator.kube, done, never());
     const objects = startedReplacements(back.replacements, known, clusterId, "undo");
-    const env = { ...this.#env, ...operator };
     const carried = await carryReplacements(env, objects, runOptions(options), never());
-    return { ...joinedResults([resumed, result, carried]), refused: [...plan.refused, ...back.refused] };
+    return {
+      ...joinedResults([resumed, result, carried]),
+      refused: [...(result.refused ?? []), ...back.refused],
+    };
   }
 
   /** The journals of workloads whose templates name disks themselves, by their keys. */
@@ -383,17 +363,8 @@ export class ConversionWorld {
     return readReplacementJournals({ ...operator, dir: journalDir }, clusterId, never());
   }
 
-  async journals(operator: Operator): Promise<ReadonlyMap<string, VolumeJournal>> {
-    const clusterId = await readClusterId(operator.kube, never());
-    return readJournals({ ...operator, dir: journalDir }, clusterId, never());
-  }
-
-  #run(
-    operator: Operator,
-    journals: readonly VolumeJournal[],
-    options: CarryOptions,
-  ): Promise<ConversionResult> {
-    return runConversion({ ...this.#env, ...operator }, journals, runOptions(options), never());
+  journals(operator: Operator): Promise<ReadonlyMap<string, VolumeJournal>> {
+    return journalsOf(operator, { journalDir }, never());
   }
 
   /** Sums over every file of every disk and share, by their paths. */
@@ -520,10 +491,6 @@ export class ConversionWorld {
 
 function runOptions({ parallel = 1, onEvent }: CarryOptions) {
   return { journalDir, backupDir, parallel, ...(onEvent === undefined ? {} : { onEvent }) };
-}
-
-function namesOf({ planned }: VolumeJournal): string[] {
-  return [planned.volume, planned.toAfter.metadata?.name ?? ""];
 }
 
 type Directory = InProcessCluster["disks"]["shares"]["root"];

@@ -73,6 +73,11 @@ export class Life {
     };
   }
 
+  /** Time as this life sees it, for who has no seams of a component. */
+  time(clock: Clock): Clock {
+    return this.#clock(clock);
+  }
+
   /** One seam as this life sees it, for who has no others. */
   seam<T extends object>(seam: SeamCall["seam"], target: T): T {
     return this.#wrap(seam, target);

@@ -108,8 +108,10 @@ export interface InProcessCluster extends Component {
   podLogs(podName: string): Promise<readonly string[]>;
   /** Starts a component that does not run. */
   start(componentName: string): Promise<void>;
-  /** Forgets a running component without stopping it: a crash. */
+  /** Forgets a component without stopping it, also one that is starting or stopping: a crash. */
   drop(componentName: string): void;
+  /** Stops a component in order, as who removes it does; fine when it does not run. */
+  shutDown(componentName: string): Promise<void>;
   /** Stops and starts it. */
   restart(componentName: string): Promise<void>;
   /** True while the component runs. */
@@ -295,27 +297,40 @@ export async function createInProcessCluster(
     again().catch(() => {});
   };
   const starting = new Map<string, Promise<void>>();
+  const stopping = new Map<string, Promise<void>>();
+  /** Ends the wait for a component that starts or stops, because it has crashed. */
+  const crashed = new Map<string, () => void>();
+  const untilCrash = (name: string) => new Promise<void>((resolve) => crashed.set(name, resolve));
   const start = async (name: string) => {
     const starter = starters.get(name);
     if (starter === undefined) throw new Error(`no component "${name}" in this cluster`);
+    // Two of one identity would have one lease.
+    await stopping.get(name);
     if (running.has(name)) return;
     // Two who ask at once, such as a restart for new gates and a machine that comes back, start it once.
-    const begun =
-      starting.get(name) ??
-      starter()
-        .then((component) => {
-          running.set(name, component);
-          if (options.restartsEnded === true && "failed" in component) supervise(name, component);
-        })
-        .finally(() => starting.delete(name));
+    const begun = starting.get(name) ?? startWith(name, starter);
     starting.set(name, begun);
     await begun;
   };
+  const startWith = async (name: string, starter: () => Promise<Component>) => {
+    const crash = untilCrash(name).then(() => undefined);
+    try {
+      const component = await Promise.race([starter(), crash]);
+      if (component === undefined) throw new Error(`${name} crashed as it started`);
+      running.set(name, component);
+      if (options.restartsEnded === true && "failed" in component) supervise(name, component);
+    } finally {
+      starting.delete(name);
+    }
+  };
   const stop = async (name: string) => {
-    await starting.get(name)?.catch(() => {});
+    await (starting.get(name) ?? stopping.get(name))?.catch(() => {});
     const component = running.get(name);
     running.delete(name);
-    await component?.stop();
+    if (component === undefined) return;
+    const ended = Promise.race([component.stop(), untilCrash(name)]).finally(() => stopping.delete(name));
+    stopping.set(name, ended);
+    await ended;
   };
   const platform = createEmbeddedPlatform({
     clock: env.clock,
@@ -358,7 +373,11 @@ export async function createInProcessCluster(
       return (await Promise.all(logs)).flat();
     },
     start,
-    drop: (name) => void running.delete(name),
+    drop: (name) => {
+      running.delete(name);
+      crashed.get(name)?.();
+    },
+    shutDown: stop,
     async restart(name) {
       await stop(name);
       await start(name);

@@ -77,7 +77,7 @@ export function playVersions(story: VersionStory): Promise<VersionOutcome> {
 }
 
 /** Every migration gate as the version has it by default. */
-function gatesAt(minor: number): Readonly<Record<string, boolean>> {
+export function gatesAt(minor: number): Readonly<Record<string, boolean>> {
   return Object.fromEntries(gateTable(`1.${minor}`).map((row) => [row.gate, row.default]));
 }
 
@@ -101,7 +101,8 @@ export function versionStories(plugins: readonly PluginName[], mode: SkewMode): 
   });
 }
 
-function onByDefaultAt(plugin: PluginName): number | undefined {
+/** The minor version in which the migration of the plugin is first on by default; undefined: in none. */
+export function onByDefaultAt(plugin: PluginName): number | undefined {
   const { gate } = clusterPlugin(plugin);
   return gateTable("1.20").find((row) => row.gate === gate)?.history.onByDefault;
 }

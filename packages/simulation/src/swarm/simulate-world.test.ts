@@ -26,6 +26,29 @@ describe("a world of the swarm", { timeout: 120_000 }, () => {
     expect(never).not.toContain("plugin aws-ebs");
   });
 
+  it("keeps the contract under each operation and fault of the control plane, and says what was reached", async () => {
+    const operations = [
+      "leaderPaused",
+      "zoneOutage",
+      "driversRemoved",
+      "registrationLost",
+      "versionChange",
+      "conversion",
+    ] as const;
+    const faults = { watchLag: 30, deathAtCall: 30, driverDeath: 100 };
+    const results = [1, 2, 3].map((seed) =>
+      simulateWorld({ seed, plan: { ...plan, zones: 1, volumes: [], faults, operations, rounds: 12 } }),
+    );
+    const played = await Promise.all(results);
+    expect(played.flatMap(({ violations }) => violations)).toEqual([]);
+    const { never, steps, crashPoints } = coverage(played);
+    for (const kind of [...operations, ...Object.keys(faults)]) expect(never).not.toContain(kind);
+    expect(steps.reached).toBeGreaterThan(50);
+    expect(steps.never).toContain("node_volumes: mapForPod");
+    expect(crashPoints.reached).toBeGreaterThan(0);
+    expect(crashPoints.of).toBeGreaterThan(crashPoints.reached);
+  });
+
   it("is without the faults and operations that it is not let have", async () => {
     const result = await simulateWorld({ seed: 7, plan, only: new Set() });
     expect(result.struck).toEqual([]);

@@ -4,7 +4,10 @@
  *
  * Invariant: the same seed and the same `only` produce the same trace.
  */
+import { fileURLToPath } from "node:url";
+import { readDefinitions } from "@longshore/apiserver";
 import { SeededRandom, VirtualClock } from "@longshore/runtime";
+import { snapshotCrdsUrl } from "@longshore/storage";
 import type { SeedOptions } from "../seed-result.ts";
 import { drawPlan, type SwarmPlan } from "./swarm-plan.ts";
 import { SwarmWorld } from "./swarm-world.ts";
@@ -18,6 +21,14 @@ export interface WorldOptions extends SeedOptions {
   readonly until?: number;
 }
 
+/** Read once, before any virtual time passes. */
+let read: ReturnType<typeof readDefinitions> | undefined;
+
+function definitions(): ReturnType<typeof readDefinitions> {
+  read ??= readDefinitions([fileURLToPath(snapshotCrdsUrl)]);
+  return read;
+}
+
 const limitMs = 6 * 3_600_000;
 
 /** Runs one seed. Never throws for what the world does; a stuck world is a violation of C8. */
@@ -25,7 +36,8 @@ export async function simulateWorld({ seed, plan, ...options }: WorldOptions): P
   const clock = new VirtualClock();
   const random = new SeededRandom(seed);
   const drawn = { ...drawPlan(random.fork("plan")), ...plan };
-  const world = new SwarmWorld(clock, random, drawn, options);
+  const snapshotDefinitions = drawn.volumes.includes("native") ? await definitions() : [];
+  const world = new SwarmWorld(clock, random, drawn, { ...options, snapshotDefinitions });
   try {
     await clock.run(Promise.race([world.play(), world.stopped]), { limitMs });
   } catch (error) {

@@ -1,6 +1,6 @@
 /** What the operators of a swarm's world do, one operation after the other; crossings go on beside them. */
 import type { FaultDraws } from "../fault-draws.ts";
-import { Operators, type OperatorsEnv } from "./operations/operators.ts";
+import { type Expectation, Operators, type OperatorsEnv } from "./operations/operators.ts";
 import { operationsByKind } from "./operations/registry.ts";
 import type { OperationKind } from "./swarm-plan.ts";
 
@@ -53,6 +53,11 @@ export class SwarmOperations {
   /** Starts components again after this time, in milliseconds. */
   comesBack(ms: number, ...components: readonly string[]): void {
     this.#operators.comesBack(ms, ...components);
+  }
+
+  /** What must come to hold once the writers run again. */
+  get expectations(): readonly Expectation[] {
+    return this.#operators.expectations;
   }
 
   /** What was begun comes to its end, and every component runs. */

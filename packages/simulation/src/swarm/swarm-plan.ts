@@ -40,13 +40,20 @@ export const operationKinds = [
   "nodeDeleted",
   "nodeReplaced",
   "outOfService",
+  "claimGrown",
+  "snapshotRestored",
   "gateFlip",
   "crossing",
   "leaderPaused",
+  "zoneOutage",
+  "driversRemoved",
+  "registrationLost",
+  "versionChange",
+  "conversion",
 ] as const;
 
 /** Kinds of volumes beside the directories of claims, by the names of their counters. */
-export const volumeKinds = ["block", "inline", "ephemeral"] as const;
+export const volumeKinds = ["block", "inline", "ephemeral", "native"] as const;
 
 /** A kind of fault. */
 export type FaultKind = (typeof faultKinds)[number];
@@ -60,6 +67,8 @@ export type SwarmKind = FaultKind | OperationKind | VolumeKind;
 /** A world. */
 export interface SwarmPlan {
   readonly nodes: number;
+  /** Over how many zones they are spread. */
+  readonly zones: number;
   readonly plugins: readonly PluginName[];
   /** Those that the world has beside the directories of claims. */
   readonly volumes: readonly VolumeKind[];
@@ -76,6 +85,8 @@ export interface SwarmPlan {
   readonly rounds: number;
 }
 
+/** Operations that set gates with no regard to a crossing. */
+const flips: readonly OperationKind[] = ["gateFlip", "versionChange"];
 const pluginsMax = 3;
 const ratesPerMille = [2, 8, 30, 100] as const;
 
@@ -94,17 +105,24 @@ export function drawPlan(random: Random): SwarmPlan {
   });
   const drawn = operationKinds.filter((kind) => isOn(kind));
   // Gates that are flipped during a crossing are no longer those that it has set.
-  const crosses = isOn("crossing or flips");
-  const operations = drawn.filter((kind) => kind !== (crosses ? "gateFlip" : "crossing"));
+  const others: readonly OperationKind[] = isOn("crossing or flips") ? flips : ["crossing"];
+  const faults = Object.fromEntries(rates.filter(([, rate]) => rate > 0));
+  // A Node that is deleted, and whose agent dies before it makes it again, is given up: its volumes are taken from it by force.
+  const isFatal = faults.deathAtCall !== undefined;
+  const operations = drawn.filter((kind) => !others.includes(kind) && !(isFatal && kind === "nodeDeleted"));
+  const volumes = volumeKinds.filter((kind) => isOn(kind));
+  // What pods name themselves says no zone: its pod could go where its disk is not.
+  const zones = isOn("two zones") && !volumes.includes("inline") ? 2 : 1;
   return {
     nodes,
+    zones,
     plugins,
-    volumes: volumeKinds.filter((kind) => isOn(kind)),
+    volumes,
     replicas,
     // Flips in any order are safe only so (docs/behaviour/migration-controllers.md B2).
-    nodeDecides: isOn("node decides") || operations.includes("gateFlip"),
+    nodeDecides: isOn("node decides") || operations.some((kind) => flips.includes(kind)),
     beginsMigrated: isOn("begins migrated"),
-    faults: Object.fromEntries(rates.filter(([, rate]) => rate > 0)),
+    faults,
     operations,
     rounds: 5 + random.below(15, "rounds"),
   };

@@ -1,5 +1,5 @@
 /** The world of one seed: its cluster under faults, what its operators do, and what must hold at its end. */
-import { resources } from "@longshore/kube";
+import { type KubeObject, resources } from "@longshore/kube";
 import {
   clusterConfig,
   clusterPlugin,
@@ -31,6 +31,7 @@ import { leaderOf } from "./operations/leaders.ts";
 import { Reached } from "./reached.ts";
 import { RecordHistory } from "./record-history.ts";
 import { RequestWatch } from "./request-watch.ts";
+import { SizeWatch } from "./size-watch.ts";
 import { swarmGate, withFaultyWatches } from "./swarm-faults.ts";
 import { SwarmOperations } from "./swarm-operations.ts";
 import type { FaultKind, SwarmKind, SwarmPlan } from "./swarm-plan.ts";
@@ -38,6 +39,7 @@ import { swarmPrograms } from "./swarm-writer.ts";
 import type { Workload } from "./workloads/workload.ts";
 import { workloadsOf } from "./workloads/workloads-of.ts";
 import type { WorldResult } from "./world-result.ts";
+import { zonalCloud } from "./zonal-cloud.ts";
 
 const calmWithinMs = 30 * 60_000;
 /** No component needs as many requests for an object in a minute, whatever goes wrong. */
@@ -51,6 +53,8 @@ const skewMsMax = 10 * 60_000;
 interface SwarmWorldOptions extends Pick<SeedOptions, "only" | "onTrace"> {
   /** The run ends after this step. */
   readonly until?: number;
+  /** The CustomResourceDefinitions of snapshots; none: there are no snapshots. */
+  readonly snapshotDefinitions?: readonly KubeObject[];
 }
 
 /** What a world is asked after it has ended. */
@@ -70,9 +74,11 @@ export class SwarmWorld {
   /** By the names of nodes. */
   readonly #machines = new Map<string, MachineTime>();
   readonly #requests: RequestWatch;
+  readonly #sizes: SizeWatch;
   readonly #lives = new Map<string, Life>();
   readonly #powers = new Map<string, () => void>();
   readonly #counters: Partial<Record<SwarmKind, number>> = {};
+  readonly #zonesOut = new Set<string>();
   readonly #reached = new Reached();
   readonly #hash = new TraceHash();
   readonly #options: SwarmWorldOptions;
@@ -99,6 +105,7 @@ export class SwarmWorld {
       (violation) => this.#trace("broken", "the contract is broken:", violation),
     );
     this.#history = new RecordHistory((what) => this.#watch.report("C3", what));
+    this.#sizes = new SizeWatch((what) => this.#watch.report("C3", what));
     this.#requests = new RequestWatch(requestsMax, (what) => this.#watch.report("C8", what));
   }
 
@@ -123,7 +130,7 @@ export class SwarmWorld {
 
   async play(): Promise<void> {
     const cluster = await this.#start();
-    const until = (what: string, holds: () => boolean) => this.#until(what, holds);
+    const until = (what: string, holds: () => boolean | Promise<boolean>) => this.#until(what, holds);
     const env = { cluster, plan: this.#plan, signal: this.#signal, until };
     this.#workloads = workloadsOf(env);
     // A disk that pods name themselves is made by its in-tree plugin.
@@ -145,6 +152,11 @@ export class SwarmWorld {
         life?.pause();
         return () => life?.goOn();
       },
+      isOut: (zone) => this.#zonesOut.has(zone),
+      failZone: (zone) => {
+        this.#zonesOut.add(zone);
+        return () => this.#zonesOut.delete(zone);
+      },
       letGo: (node) => this.#letGo(cluster, node),
       machineOf: (node) => this.#machineOf(node),
       onOperation: (kind, what) => {
@@ -159,6 +171,7 @@ export class SwarmWorld {
     this.#trace("rest", "the faults", "end");
     await operations.end();
     await this.#writersRun("once the faults have ended");
+    for (const { what, holds } of operations.expectations) await this.#until(what, () => holds());
     await this.#until("every node is ready", () =>
       cluster
         .objects(resources.nodes)
@@ -178,13 +191,13 @@ export class SwarmWorld {
   }
 
   async #start(): Promise<InProcessCluster> {
-    const { nodes, plugins, nodeDecides } = this.#plan;
+    const { nodes, zones, plugins, nodeDecides } = this.#plan;
     const spread = clusterConfig(nodes, "unprivileged", {
       plugins,
       ...(nodeDecides ? { nodeDecidesMigration: true } : {}),
     });
-    const zone = spread.nodes[0]?.zone ?? "";
-    const config = { ...spread, nodes: spread.nodes.map((node) => ({ ...node, zone })) };
+    const nodesIn = spread.nodes.map((node, at) => ({ ...node, zone: spread.nodes[at % zones]?.zone ?? "" }));
+    const config = { ...spread, nodes: nodesIn };
     const faults: DeathsEnv & { readonly clock: Clock } = {
       clock: this.#clock,
       draws: this.#draws,
@@ -208,6 +221,7 @@ export class SwarmWorld {
       config,
       restartsEnded: true,
       standby: this.#plan.operations.includes("leaderPaused"),
+      snapshotDefinitions: this.#options.snapshotDefinitions ?? [],
       programs: (host) => {
         const clock = this.#machineOf(host.name).clock(this.#clock);
         return swarmPrograms({ clock, history: this.#history, devices: this.#devices }, host);
@@ -224,7 +238,9 @@ export class SwarmWorld {
             this.#requests.asked(name, verb, object, this.#clock.monotonicMs()),
           ),
           cloudFor: (caller: CloudCaller) =>
-            cloud.around(seams.cloudFor(caller), attachmentCalls(config, caller)),
+            zonalCloud(cloud.around(seams.cloudFor(caller), attachmentCalls(config, caller)), (of) =>
+              this.#isOut(of),
+            ),
         });
       },
     });
@@ -319,6 +335,16 @@ export class SwarmWorld {
     for (const endpoint of life?.cut() ?? []) cluster.csi.crash(endpoint);
   }
 
+  /** Whether a disk, a machine or a zone of this name is in a zone that has failed. */
+  #isOut(name: string): boolean {
+    if (this.#zonesOut.size === 0 || this.#cluster === undefined) return false;
+    const { cloud, config } = this.#cluster;
+    const zone =
+      config.nodes.find(({ instanceId }) => instanceId === name)?.zone ??
+      cloud.disks().find(({ id }) => id === name)?.zone;
+    return this.#zonesOut.has(zone ?? name);
+  }
+
   #machineOf(node: string): MachineTime {
     const known = this.#machines.get(node);
     if (known !== undefined) return known;
@@ -332,9 +358,8 @@ export class SwarmWorld {
   }
 
   #losePower(cluster: InProcessCluster, node: string): void {
-    for (const component of [node, `csi-node/${node}`]) {
-      if (cluster.isRunning(component)) this.#crash(cluster, component);
-    }
+    // Also what is starting or stopping there.
+    for (const component of [node, `csi-node/${node}`]) this.#crash(cluster, component);
     this.#powers.get(node)?.();
     cluster.hostOf(node).losePower();
   }
@@ -381,9 +406,9 @@ export class SwarmWorld {
     }
   }
 
-  async #until(what: string, holds: () => boolean): Promise<void> {
+  async #until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
     const untilMs = this.#clock.monotonicMs() + calmWithinMs;
-    while (!holds()) {
+    while (!(await holds())) {
       if (this.#clock.monotonicMs() > untilMs)
         throw new Error(`${what}: not within half an hour without faults`);
       await this.#clock.sleep(200, this.#signal);
@@ -408,6 +433,7 @@ export class SwarmWorld {
     const cluster = this.#cluster;
     if (cluster === undefined) return;
     this.#watch.check(this.#view(cluster));
+    if (this.#plan.operations.includes("claimGrown")) this.#sizes.check(cluster);
     for (const violation of cluster.disks.violations) this.#watch.report("C2", violation);
   }
 

@@ -8,6 +8,8 @@ import type { RecordHistory } from "./record-history.ts";
 export const swarmWriter = "swarm-writer";
 /** The same on a device. */
 export const swarmDeviceWriter = "swarm-device-writer";
+/** Reads what a copy of a volume holds, and ends: the directory, the name of the volume, and since when it may have been copied. */
+export const swarmReader = "swarm-reader";
 
 const everyMs = 1000;
 
@@ -36,6 +38,12 @@ export function swarmPrograms(env: SwarmProgramsEnv, host: SimulatedHost): Reado
         host.appendFileDurable(path, `${recordLine(volume, number)}\n`),
       );
     },
+    [swarmReader]: async ({ args }) => {
+      const [directory = "", volume = "", fromMs = "0"] = args;
+      const text = (await host.readFile(`${directory}/records`)) ?? "";
+      await readLast(env, volume, async () => text, Number(fromMs));
+      return 0;
+    },
     [swarmDeviceWriter]: async ({ args, signal }) => {
       const [path = "", volume = ""] = args;
       const device = host.deviceAt(path);
@@ -58,8 +66,8 @@ async function readLast(
   { clock, history }: Pick<SwarmProgramsEnv, "clock" | "history">,
   volume: string,
   read: () => Promise<string>,
+  fromMs = clock.monotonicMs(),
 ): Promise<number> {
-  const fromMs = clock.monotonicMs();
   const text = await read();
   const last = lastRecord(volume, text);
   history.read(volume, last, fromMs, clock.monotonicMs());

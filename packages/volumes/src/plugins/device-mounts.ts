@@ -150,6 +150,7 @@ export async function resolvedLink(host: Host, path: string): Promise<string> {
   );
 }
 
-async function removeIfNotMounted(host: Host, path: string): Promise<void> {
+/** Removes the directory unless something is mounted there. */
+export async function removeIfNotMounted(host: Host, path: string): Promise<void> {
   if (!(await host.isMountPoint(path))) await host.removeDirectory(path).catch(() => {});
 }

@@ -1,8 +1,10 @@
-/** Operations on the path of volumes: a gate is flipped, or a crossing is run, killed once, and run to its end. */
-import { clusterPlugin, type PluginName } from "@longshore/local";
-import { type CrossingDirection, crossingSubject, runCrossing } from "@longshore/migration";
-import { noMeter, SimulatedHost, silentLogger } from "@longshore/runtime";
-import type { Operation, Operators } from "./operators.ts";
+/** Operations on the path of volumes: a gate is flipped, a crossing or a conversion is run, killed once, and run to its end. */
+import { clusterPlugin } from "@longshore/local";
+import { crossingSubject, runCrossing } from "@longshore/migration";
+import { SimulatedHost } from "@longshore/runtime";
+import { convertVolumes, undoVolumes } from "../../carry-volumes.ts";
+import { killedOnce } from "./mortal.ts";
+import type { Operation } from "./operators.ts";
 
 /** Sets the gate of a plugin in one place. */
 export const gateFlip: Operation = (operators, { target, isOn, happens }) => {
@@ -20,43 +22,39 @@ export const gateFlip: Operation = (operators, { target, isOn, happens }) => {
   );
 };
 
-/** A crossing or its way back, which dies once. */
-export const crossing: Operation = (operators, { target, isOn, killMs, happens }) => {
+/** A crossing or its way back, which dies once and is begun again until it comes to its end. */
+export const crossing: Operation = (operators, { name, target, isOn, killMs, happens }) => {
   const plugin = operators.pluginAt(target);
   const direction = isOn ? "migrate" : "rollback";
   if (plugin === undefined || !happens(`${direction} ${plugin}, killed after ${killMs} ms`)) return;
-  operators.change(killedOnce(operators, plugin, direction, killMs));
+  // One host for all tries: it holds the journal from which the next run resumes.
+  const host = new SimulatedHost({ name: `operator-${direction}-${plugin} ${name}` });
+  const options = { subject: crossingSubject(plugin), direction, journalFile: "/crossing.json" } as const;
+  operators.change(
+    killedOnce(operators, name, host, killMs, async (env, signal) => {
+      await runCrossing(env, options, signal);
+    }),
+  );
 };
 
-/** A crossing that is killed once, and begun again until it comes to its end. */
-function killedOnce(
-  { env: { clock, cluster, random } }: Operators,
-  plugin: PluginName,
-  direction: CrossingDirection,
-  killMs: number,
-): () => Promise<void> {
-  const { kube, platform } = cluster;
-  // One host for all tries: it holds the journal from which the next run resumes.
-  const host = new SimulatedHost({ name: `operator-${direction}-${plugin}` });
-  const env = {
-    clock,
-    random: random.fork("crossing"),
-    logger: silentLogger,
-    meter: noMeter,
-    kube,
-    platform,
-    host,
+/** The volumes of a plugin are converted to native ones of its driver, or carried back; the process dies once. */
+export const conversion: Operation = (operators, { name, target, isOn, killMs, happens }) => {
+  const plugin = operators.pluginAt(target);
+  const what = isOn ? "convert" : "undo the conversion of";
+  if (plugin === undefined || !happens(`${what} ${plugin}, killed after ${killMs} ms`)) return;
+  const carry = isOn ? convertVolumes : undoVolumes;
+  const options = {
+    plugins: [clusterPlugin(plugin).inTreeName],
+    scaleDown: true,
+    journalDir: "/conversions",
+    backupDir: "/backup",
   };
-  const options = { subject: crossingSubject(plugin), direction, journalFile: "/crossing.json" };
-  let isFirst = true;
-  return async () => {
-    const killed = new AbortController();
-    const timer = isFirst ? clock.timer(killMs, () => killed.abort(new Error("killed"))) : undefined;
-    isFirst = false;
-    try {
-      await runCrossing(env, options, killed.signal);
-    } finally {
-      timer?.cancel();
-    }
-  };
-}
+  operators.change(
+    killedOnce(operators, name, operators.machine, killMs, async (env, signal) => {
+      const { failed, left } = await carry(env, options, signal);
+      const [problem] = failed;
+      if (problem !== undefined) throw new Error(`${problem.volume}: ${problem.error}`);
+      if (left.length > 0) throw new Error(`${left.length} volumes are left`);
+    }),
+  );
+};

@@ -1,7 +1,7 @@
 /** What the operators of a swarm's world can do, whatever the operation: the ways that operations have in common. */
 import { isNotFound, resources } from "@longshore/kube";
 import { type InProcessCluster, type PluginName, writerSetName } from "@longshore/local";
-import type { Random, VirtualClock } from "@longshore/runtime";
+import { type Random, SimulatedHost, type VirtualClock } from "@longshore/runtime";
 import type { MachineTime } from "../../machine-time.ts";
 import type { SwarmPlan } from "../swarm-plan.ts";
 
@@ -17,6 +17,10 @@ export interface OperatorsEnv {
   losePower(node: string): void;
   /** Stops a running component, which sees and does nothing more until the returned function lets it go on. */
   pause(component: string): () => void;
+  /** From now on nothing of the zone is answered, until the returned function is called. */
+  failZone(zone: string): () => void;
+  /** Whether the zone has failed. */
+  isOut(zone: string): boolean;
   /** The provider takes what the node has attached by itself off a machine that is off. */
   letGo(node: string): Promise<void>;
   /** How time passes on the node. */
@@ -36,6 +40,12 @@ export interface Choice {
   happens(what: string): boolean;
 }
 
+/** What must come to hold in the end. */
+export interface Expectation {
+  readonly what: string;
+  holds(): boolean | Promise<boolean>;
+}
+
 /** Makes one operation, or nothing where the world has nothing for it. */
 export type Operation = (operators: Operators, choice: Choice) => Promise<void> | void;
 
@@ -49,11 +59,16 @@ const triesMax = 60;
 export class Operators {
   readonly env: OperatorsEnv;
   readonly signal: AbortSignal = new AbortController().signal;
+  /** The minor versions of Kubernetes 1 that were set, by place. */
+  readonly versions = new Map<string, number>();
+  /** From where they convert: it has the journals of all conversions. */
+  readonly machine = new SimulatedHost({ name: "administrator" });
   /** What comes later, such as a component that comes back. */
   readonly #laters: Promise<void>[] = [];
   /** Gates are changed by one operator at a time. */
   #changes: Promise<void> = Promise.resolve();
   #hasEnded = false;
+  readonly #inTheEnd: Expectation[] = [];
 
   constructor(env: OperatorsEnv) {
     this.env = env;
@@ -72,6 +87,16 @@ export class Operators {
     await this.#startThoseDown();
     for (const { name } of cluster.config.nodes) await this.setSchedulable(name, true);
     await this.scale(plan.replicas);
+  }
+
+  /** What operations have said must come to hold once the faults have ended and the writers run. */
+  get expectations(): readonly Expectation[] {
+    return this.#inTheEnd;
+  }
+
+  /** It must come to hold once the faults have ended and the writers run. */
+  inTheEnd(what: string, holds: Expectation["holds"]): void {
+    this.#inTheEnd.push({ what, holds });
   }
 
   /** The name of the node that is meant. */

@@ -1,6 +1,6 @@
 /** Operations on pods: one is deleted, all of a node are drained, the sets are scaled. */
 import { resources } from "@longshore/kube";
-import type { Operation } from "./operators.ts";
+import type { Operation, Operators } from "./operators.ts";
 
 /** Deletes any pod. */
 export const podDeleted: Operation = async (operators, { target, happens }) => {
@@ -11,16 +11,21 @@ export const podDeleted: Operation = async (operators, { target, happens }) => {
 
 /** Takes a node out for a while. */
 export const drain: Operation = async (operators, { target, ms, happens }) => {
-  const { cluster, clock } = operators.env;
+  const { clock } = operators.env;
   const node = operators.nodeAt(target);
   if (!happens(`drain ${node} for ${ms} ms`)) return;
-  await operators.setSchedulable(node, false);
-  for (const { metadata, spec } of cluster.objects(resources.pods)) {
-    if (spec?.nodeName === node) await operators.deletePod(metadata.name);
-  }
+  await emptyNode(operators, node);
   await clock.sleep(ms, operators.signal);
   await operators.setSchedulable(node, true);
 };
+
+/** Cordons a node and deletes its pods; they may still be ending. */
+export async function emptyNode(operators: Operators, node: string): Promise<void> {
+  await operators.setSchedulable(node, false);
+  for (const { metadata, spec } of operators.env.cluster.objects(resources.pods)) {
+    if (spec?.nodeName === node) await operators.deletePod(metadata.name);
+  }
+}
 
 /** Changes the number of writers. */
 export const scale: Operation = async (operators, { target, happens }) => {

@@ -1,12 +1,17 @@
 /** Every operation of the swarm, by the name of its counter. A kind more is a name in `swarm-plan.ts` and an entry here. */
 import type { OperationKind } from "../swarm-plan.ts";
 import { apiServerRestart, componentCrash, componentRestart, powerLoss } from "./components.ts";
-import { crossing, gateFlip } from "./gates.ts";
+import { driversRemoved, registrationLost } from "./drivers.ts";
+import { claimGrown } from "./expansion.ts";
+import { conversion, crossing, gateFlip } from "./gates.ts";
 import { leaderPaused } from "./leaders.ts";
 import { clockJump, nodePaused } from "./machine-time.ts";
 import { nodeDeleted, nodeReplaced, outOfService } from "./node-objects.ts";
 import type { Operation } from "./operators.ts";
 import { drain, podDeleted, scale } from "./pods.ts";
+import { snapshotRestored } from "./snapshots.ts";
+import { versionChange } from "./versions.ts";
+import { zoneOutage } from "./zones.ts";
 
 /** What each kind does. */
 export const operationsByKind: Readonly<Record<OperationKind, Operation>> = {
@@ -22,7 +27,14 @@ export const operationsByKind: Readonly<Record<OperationKind, Operation>> = {
   nodeDeleted,
   nodeReplaced,
   outOfService,
+  claimGrown,
+  snapshotRestored,
   gateFlip,
   crossing,
   leaderPaused,
+  zoneOutage,
+  driversRemoved,
+  registrationLost,
+  versionChange,
+  conversion,
 };

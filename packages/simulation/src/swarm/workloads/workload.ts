@@ -8,7 +8,7 @@ export interface WorkloadEnv {
   readonly plan: SwarmPlan;
   readonly signal: AbortSignal;
   /** Waits until it holds. @throws where it does not come to hold */
-  until(what: string, holds: () => boolean): Promise<void>;
+  until(what: string, holds: () => boolean | Promise<boolean>): Promise<void>;
 }
 
 /** The pods on one kind of volumes. */

@@ -3,6 +3,7 @@ import type { VolumeKind } from "../swarm-plan.ts";
 import { blockWriters } from "./block-writers.ts";
 import { ephemeralWriters } from "./ephemeral-writers.ts";
 import { inlineWriters } from "./inline-writers.ts";
+import { nativeWriters } from "./native-writers.ts";
 import { pluginWriters } from "./plugin-writers.ts";
 import type { Workload, WorkloadEnv } from "./workload.ts";
 
@@ -11,6 +12,7 @@ const workloadsByKind: Readonly<Record<VolumeKind, (env: WorkloadEnv) => Workloa
   block: blockWriters,
   inline: inlineWriters,
   ephemeral: ephemeralWriters,
+  native: nativeWriters,
 };
 
 /** All that write in the world. */

@@ -395,6 +395,20 @@ describe("Portworx", () => {
     expect([attachments(world), await records(world)]).toEqual([[], []]);
   });
 
+  // The record of a pod outlived a loss of power and its directory did not: no teardown came, and the volume stayed attached.
+  it("after a loss of power the pod's directory is there as long as its record is", async () => {
+    const { world } = await worldOf("portworx-volume");
+    await setUp(world, await world.provisioned(), "a");
+    world.host.losePower();
+    await world.restartNode();
+    expect(await records(world)).toEqual(["a~pvc-1"]);
+    expect(await world.host.readDirectory("/kubelet/pods/a/volumes/kubernetes.io~portworx-volume")).toEqual([
+      "pvc-1",
+    ]);
+    await tearDown(world, "a");
+    expect([attachments(world), await records(world)]).toEqual([[], []]);
+  });
+
   it("formats with what the class asked of the provider, of which the volume says nothing", async () => {
     const { world } = await worldOf("portworx-volume");
     await setUp(world, await world.provisioned({ parameters: { fs: "xfs" } }), "a");

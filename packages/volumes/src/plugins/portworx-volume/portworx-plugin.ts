@@ -2,8 +2,9 @@
  * The in-tree volume plugin `kubernetes.io/portworx-volume`. The controller attaches nothing: the node asks the provider for
  * the device when a pod's volume is set up, mounts it for the pod, and returns it with the last pod.
  *
- * Invariant: the file that says which volume a pod has is there before the volume is attached and goes after it is detached,
- * so that a teardown can be repeated after a crash at any point.
+ * Invariant: the pod's directory is there before the file that says which volume the pod has, this before the volume is attached,
+ * and they go in the other order after it is detached, so that a teardown can be repeated after a crash or a loss of power at any
+ * point.
  */
 import { invariant, KeyedLock } from "@longshore/runtime";
 import { UncertainProgressError } from "../../framework/node-error-kind.ts";
@@ -19,7 +20,7 @@ import type {
   Unmounter,
 } from "../../framework/volume-plugin.ts";
 import { specName, type VolumeSpec } from "../../framework/volume-spec.ts";
-import { giveToGroup, mountFormatted, unmountAndRemove } from "../device-mounts.ts";
+import { giveToGroup, mountFormatted, removeIfNotMounted, unmountAndRemove } from "../device-mounts.ts";
 import { detachDisk } from "../disk/attach-disk.ts";
 import { attachToNode } from "../disk/attach-on-node.ts";
 import { type DiskSource, diskSourceOf, specNamed } from "../disk/disk-description.ts";
@@ -111,7 +112,7 @@ async function setUp(
   const { host } = kubeletOf(node);
   const path = pathOf(node, volume);
   if (await host.isMountPoint(path)) return;
-  // The file is durable, and with it all that was made before it: by the directory an agent finds the volume.
+  // Before the file, whose durable write keeps both: by the directory the node agent finds the volume after a loss of power.
   await host.makeDirectory(path);
   await podVolumesOf(node).record(volume, source.volumeName);
   try {
@@ -127,6 +128,7 @@ async function setUp(
         { cause: error },
       );
     }
+    await removeIfNotMounted(host, path);
     throw error;
   }
 }
