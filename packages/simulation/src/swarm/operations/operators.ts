@@ -14,9 +14,9 @@ export interface OperatorsEnv {
   /** Cuts a running component off. */
   crash(component: string): void;
   /** The machine loses its power, and all that runs on it ends. */
-  losePower(node: string): void;
-  /** The provider takes what the node has attached by itself off a machine that is off. */
-  letGo(node: string): Promise<void>;
+  losePower(node: string): Promise<void>;
+  /** The provider takes a machine that is off away, with its attachments. */
+  takeAway(node: string): Promise<void>;
   /** How time passes on the node. */
   machineOf(node: string): MachineTime;
 }
