@@ -58,6 +58,8 @@ export class Operators {
   /** Gates are changed by one operator at a time. */
   #changes: Promise<void> = Promise.resolve();
   #hasEnded = false;
+  /** What was to come later has come: a change may wait for a node that is paused. */
+  #isAllBack = false;
   readonly #inTheEnd: Expectation[] = [];
 
   constructor(env: OperatorsEnv) {
@@ -71,6 +73,7 @@ export class Operators {
     // Those who wait for a node that is gone wait for the controllers, too.
     await this.#startThoseDown((name) => !isOfNode(cluster, name));
     await Promise.all(this.#laters);
+    this.#isAllBack = true;
     // What failed as it started: a change may wait for it, such as a crossing for a driver on every node.
     await this.#startThoseDown();
     await this.#changes;
@@ -103,19 +106,19 @@ export class Operators {
 
   /** A change after those before it. Operators try until it is done; once the faults have ended, not for ever. */
   change(make: () => Promise<unknown>): void {
-    this.#changes = this.#changes.then(() => this.insist(make));
+    this.#changes = this.#changes.then(() => this.insist(make, () => this.#isAllBack));
     // It is awaited at the end; until then its failure must not end the process.
     this.#changes.catch(() => {});
   }
 
   /** Tries again and again; once the faults have ended, not for ever. */
-  async insist(make: () => Promise<unknown>): Promise<void> {
+  async insist(make: () => Promise<unknown>, isCalm = () => this.#hasEnded): Promise<void> {
     for (let calmTries = 0; ; ) {
       try {
         await make();
         return;
       } catch (error) {
-        if (this.#hasEnded && ++calmTries === triesMax) throw error;
+        if (isCalm() && ++calmTries === triesMax) throw error;
         await this.env.clock.sleep(againAfterMs, this.signal);
       }
     }
