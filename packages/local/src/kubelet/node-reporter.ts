@@ -145,7 +145,9 @@ function reporterActions(
   return {
     endAgent(_step, { identity }) {
       fail(
-        new NodeGoneError(`Node ${identity.nodeName} was deleted while its agent runs: it has to start anew`),
+        new NodeGoneError(
+          `Node ${identity.nodeName} was deleted while its agent runs: it has to start again`,
+        ),
       );
       return settled;
     },

@@ -47,7 +47,8 @@ export type Operation = (operators: Operators, choice: Choice) => Promise<void> 
 export const namespace = "default";
 
 const againAfterMs = 5000;
-const triesMax = 60;
+/** For longer than a machine is paused. */
+const triesMax = 180;
 
 /** The operators. */
 export class Operators {
