@@ -1,8 +1,12 @@
-/** How time passes on one machine: its clock is wrong, jumps, or stands still while the machine is paused, as a paused VM. */
+/** One machine: its clock is wrong, jumps, or stands still while the machine is paused as a VM is; and what it had begun ends with its power. */
+import type { ProviderCloud } from "@longshore/reference-driver";
 import { type Clock, deadlineOn, sleepOn } from "@longshore/runtime";
+import { CloudError } from "@longshore/volumes";
 
 /** The time of one machine, for all that runs on it. */
 export class MachineTime {
+  /** How often it was started. */
+  boots = 1;
   /** By how much its wall clock is ahead, in milliseconds. */
   skewMs = 0;
   /** What has come meanwhile, in order; undefined: the machine runs. */
@@ -29,6 +33,18 @@ export class MachineTime {
   whenRunning(go: () => void): void {
     if (this.#waiting === undefined) go();
     else this.#waiting.push(go);
+  }
+
+  /** The provider, for what the machine attaches by itself: what has not taken effect when it loses its power never does. */
+  whilePowered(cloud: ProviderCloud): ProviderCloud {
+    const { boots } = this;
+    return {
+      ...cloud,
+      attachDisk: async (...call) => {
+        if (this.boots !== boots) throw new CloudError("Unavailable", "the machine lost its power");
+        return cloud.attachDisk(...call);
+      },
+    };
   }
 
   /** The clock as the machine has it. */

@@ -31,7 +31,7 @@ const statusPeriodMs = 10_000;
 const key = "status";
 
 /** The Node that an agent has registered was deleted. */
-export class NodeGoneError extends Error {
+class NodeGoneError extends Error {
   override readonly name = "NodeGoneError";
 }
 
@@ -145,7 +145,9 @@ function reporterActions(
   return {
     endAgent(_step, { identity }) {
       fail(
-        new NodeGoneError(`Node ${identity.nodeName} was deleted while its agent runs: it has to start anew`),
+        new NodeGoneError(
+          `Node ${identity.nodeName} was deleted while its agent runs: it has to start again`,
+        ),
       );
       return settled;
     },

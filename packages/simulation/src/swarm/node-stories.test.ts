@@ -6,7 +6,7 @@ import type { SwarmPlan } from "./swarm-plan.ts";
 const calm = { nodes: 3, replicas: 1, volumes: [], faults: {}, nodeDecides: true, rounds: 3 } as const;
 
 // A Node was deleted while its agent runs. The agent made the Node again, but not its CSINode, so nothing was ever detached there
-// (C8). Started anew, it let a driver make the CSINode without the annotation, so that volumes in use by CSI counted as in-tree (C1).
+// (C8). Started again, it let a driver make the CSINode without the annotation, so that volumes in use by CSI counted as in-tree (C1).
 it.each(["rbd", "gce-pd"] as const)(
   "a Node is deleted while its agent runs, with migrated volumes of %s (contract.md C1, C2, C8)",
   (plugin) =>

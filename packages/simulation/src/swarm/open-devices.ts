@@ -14,7 +14,7 @@ export class OpenDevices {
     return () => ofNode.delete(opened);
   }
 
-  /** As if they were mounts: whoever has a device open must not lose it. */
+  /** As if they were mounts: a program that has a device open must not lose it. */
   of(node: string): readonly Mount[] {
     return [...(this.#open.get(node) ?? [])];
   }

@@ -157,7 +157,7 @@ export class SwarmWorld {
         this.#zonesOut.add(zone);
         return () => this.#zonesOut.delete(zone);
       },
-      letGo: (node) => this.#letGo(cluster, node),
+      takeAway: (node) => this.#letGo(cluster, node, true),
       machineOf: (node) => this.#machineOf(node),
       onOperation: (kind, what) => {
         this.#count(kind);
@@ -237,10 +237,14 @@ export class SwarmWorld {
           kube: countedClient(withFaultyWatches(faults, name, seams.kube), (verb, object) =>
             this.#requests.asked(name, verb, object, this.#clock.monotonicMs()),
           ),
-          cloudFor: (caller: CloudCaller) =>
-            zonalCloud(cloud.around(seams.cloudFor(caller), attachmentCalls(config, caller)), (of) =>
+          cloudFor: (caller: CloudCaller) => {
+            const provider = seams.cloudFor(caller);
+            const fromHere =
+              node === undefined ? provider : this.#machineOf(node.name).whilePowered(provider);
+            return zonalCloud(cloud.around(fromHere, attachmentCalls(config, caller)), (of) =>
               this.#isOut(of),
-            ),
+            );
+          },
         });
       },
     });
@@ -357,11 +361,13 @@ export class SwarmWorld {
     return machine;
   }
 
-  #losePower(cluster: InProcessCluster, node: string): void {
+  async #losePower(cluster: InProcessCluster, node: string): Promise<void> {
     // Also what is starting or stopping there.
     for (const component of [node, `csi-node/${node}`]) this.#crash(cluster, component);
     this.#powers.get(node)?.();
     cluster.hostOf(node).losePower();
+    this.#machineOf(node).boots++;
+    await this.#letGo(cluster, node, false);
   }
 
   #writers(): readonly string[] {
@@ -391,13 +397,14 @@ export class SwarmWorld {
     });
   }
 
-  /** What the node attached by itself goes with its machine: no controller would ever detach it. */
-  async #letGo({ cloud, config }: InProcessCluster, nodeName: string): Promise<void> {
+  /** What the node attached by itself goes with its machine; all of it, where the provider has taken that away. */
+  async #letGo({ cloud, config }: InProcessCluster, nodeName: string, isTakenAway: boolean): Promise<void> {
     const instanceId = config.nodes.find(({ name }) => name === nodeName)?.instanceId ?? "";
-    const ofNodes = this.#plan.plugins.map(clusterPlugin).filter((each) => !each.controllerPublishes);
-    for (const { name: provider, isShared } of ofNodes) {
+    const plugins = this.#plan.plugins.map(clusterPlugin).filter(({ isShared }) => !isShared);
+    for (const { name: provider, controllerPublishes } of plugins) {
+      if (controllerPublishes && !isTakenAway) continue;
       const caller = cloud.forCaller({ path: "in-tree", component: "power", provider });
-      for (const { id, attachments } of isShared ? [] : await caller.listDisks(this.#signal)) {
+      for (const { id, attachments } of await caller.listDisks(this.#signal)) {
         if (!attachments.some((each) => each.instanceId === instanceId)) continue;
         const { path, plugin } = this.#watch.attacherOf(id, nodeName) ?? { path: "in-tree", plugin: "" };
         this.#watch.asked({ op: "detach", path, plugin, diskId: id, nodeName });

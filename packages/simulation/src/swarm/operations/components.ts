@@ -27,10 +27,10 @@ export const apiServerRestart: Operation = (operators, { happens, name }) => {
 };
 
 /** A machine loses its power, and comes back. */
-export const powerLoss: Operation = (operators, { happens, ms, target }) => {
+export const powerLoss: Operation = async (operators, { happens, ms, target }) => {
   const node = operators.nodeAt(target);
   if (!happens(`${node} loses its power for ${ms} ms`)) return;
-  operators.env.losePower(node);
+  await operators.env.losePower(node);
   operators.comesBack(ms, node, `csi-node/${node}`);
 };
 

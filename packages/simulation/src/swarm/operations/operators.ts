@@ -14,15 +14,15 @@ export interface OperatorsEnv {
   /** Cuts a running component off. */
   crash(component: string): void;
   /** The machine loses its power, and all that runs on it ends. */
-  losePower(node: string): void;
+  losePower(node: string): Promise<void>;
   /** Stops a running component, which sees and does nothing more until the returned function lets it go on. */
   pause(component: string): () => void;
   /** From now on nothing of the zone is answered, until the returned function is called. */
   failZone(zone: string): () => void;
   /** Whether the zone has failed. */
   isOut(zone: string): boolean;
-  /** The provider takes what the node has attached by itself off a machine that is off. */
-  letGo(node: string): Promise<void>;
+  /** The provider takes a machine that is off away, with its attachments. */
+  takeAway(node: string): Promise<void>;
   /** How time passes on the node. */
   machineOf(node: string): MachineTime;
 }
@@ -53,7 +53,8 @@ export type Operation = (operators: Operators, choice: Choice) => Promise<void> 
 export const namespace = "default";
 
 const againAfterMs = 5000;
-const triesMax = 60;
+/** For longer than a machine is paused. */
+const triesMax = 180;
 
 /** The operators. */
 export class Operators {
@@ -68,6 +69,8 @@ export class Operators {
   /** Gates are changed by one operator at a time. */
   #changes: Promise<void> = Promise.resolve();
   #hasEnded = false;
+  /** What was to come later has come: a change may wait for a node that is paused. */
+  #isAllBack = false;
   readonly #inTheEnd: Expectation[] = [];
 
   constructor(env: OperatorsEnv) {
@@ -81,6 +84,7 @@ export class Operators {
     // Those who wait for a node that is gone wait for the controllers, too.
     await this.#startThoseDown((name) => !isOfNode(cluster, name));
     await Promise.all(this.#laters);
+    this.#isAllBack = true;
     // What failed as it started: a change may wait for it, such as a crossing for a driver on every node.
     await this.#startThoseDown();
     await this.#changes;
@@ -113,19 +117,19 @@ export class Operators {
 
   /** A change after those before it. Operators try until it is done; once the faults have ended, not for ever. */
   change(make: () => Promise<unknown>): void {
-    this.#changes = this.#changes.then(() => this.insist(make));
+    this.#changes = this.#changes.then(() => this.insist(make, () => this.#isAllBack));
     // It is awaited at the end; until then its failure must not end the process.
     this.#changes.catch(() => {});
   }
 
   /** Tries again and again; once the faults have ended, not for ever. */
-  async insist(make: () => Promise<unknown>): Promise<void> {
+  async insist(make: () => Promise<unknown>, isCalm = () => this.#hasEnded): Promise<void> {
     for (let calmTries = 0; ; ) {
       try {
         await make();
         return;
       } catch (error) {
-        if (this.#hasEnded && ++calmTries === triesMax) throw error;
+        if (isCalm() && ++calmTries === triesMax) throw error;
         await this.env.clock.sleep(againAfterMs, this.signal);
       }
     }

@@ -52,12 +52,15 @@ async function restore(operators: Operators, name: string, size: string, fromMs:
   await make(operators, () => kube.create(resources.pods, onFailure, { signal }));
   const phase = (await kube.get(resources.pods, ref, { signal }))?.status?.phase;
   if (phase !== "Succeeded") throw new Error(`pod ${name}, which reads the restored volume, is ${phase}`);
-  const unlessGone = (error: unknown) => {
+  await remove(() => kube.delete(resources.pods, ref, { signal }));
+  await remove(() => kube.delete(resources.persistentVolumeClaims, ref, { signal }));
+  await remove(() => kube.delete(volumeSnapshots, ref, { signal }));
+}
+
+async function remove(work: () => Promise<unknown>): Promise<void> {
+  await work().catch((error) => {
     if (!isNotFound(error)) throw error;
-  };
-  await kube.delete(resources.pods, ref, { signal }).catch(unlessGone);
-  await kube.delete(resources.persistentVolumeClaims, ref, { signal }).catch(unlessGone);
-  await kube.delete(volumeSnapshots, ref, { signal }).catch(unlessGone);
+  });
 }
 
 async function make(operators: Operators, create: () => Promise<unknown>): Promise<void> {

@@ -14,7 +14,7 @@ export const zoneOutage: Operation = (operators, { target, ms, isOn, happens }) 
   if (zone === undefined || env.isOut(zone) || !happens(`zone ${zone} fails for ${outMs} ms`)) return;
   const inZone = nodes.filter((node) => node.zone === zone).map(({ name }) => name);
   const ends = env.failZone(zone);
-  for (const node of inZone) env.losePower(node);
+  for (const node of inZone) await env.losePower(node);
   operators.later(outMs, async () => {
     ends();
     for (const node of inZone) {

@@ -34,12 +34,22 @@ export class PodVolumes {
     return await this.#host.readFile(this.#pathOf(volume));
   }
 
-  /** Whether a pod other than this has the volume. */
-  async isUsedByOthers(volume: PodVolume, volumeID: string): Promise<boolean> {
+  /**
+   * Whether a pod other than this has the volume mounted. A file without a mount is forgotten: its pod went while the machine was off,
+   * or mounts the volume again, for which it is attached again. Nothing of the volume may be mounted meanwhile.
+   */
+  async isUsedByOthers(
+    volume: PodVolume,
+    volumeID: string,
+    isMounted: (other: PodVolume) => Promise<boolean>,
+  ): Promise<boolean> {
     const own = this.#pathOf(volume);
-    for (const name of (await this.#host.readDirectory(this.#directory)) ?? []) {
-      const path = `${this.#directory}/${name}`;
-      if (path !== own && (await this.#host.readFile(path)) === volumeID) return true;
+    for (const file of (await this.#host.readDirectory(this.#directory)) ?? []) {
+      const path = `${this.#directory}/${file}`;
+      if (path === own || (await this.#host.readFile(path)) !== volumeID) continue;
+      const [podUID = "", ...names] = file.split("~");
+      if (await isMounted({ podUID, name: names.join("/") })) return true;
+      await this.#host.removeFile(path);
     }
     return false;
   }

@@ -147,7 +147,8 @@ async function release(
   signal: AbortSignal,
 ): Promise<void> {
   const podVolumes = podVolumesOf(node);
-  if (!(await podVolumes.isUsedByOthers(volume, volumeID))) {
+  const isMounted = (other: PodVolume) => kubeletOf(node).host.isMountPoint(pathOf(node, other));
+  if (!(await podVolumes.isUsedByOthers(volume, volumeID, isMounted))) {
     await detachDisk(portworxVolume, node.cloud(), volumeID, kubeletOf(node).nodeName, signal);
   }
   await podVolumes.forget(volume);
