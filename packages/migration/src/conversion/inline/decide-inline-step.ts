@@ -39,14 +39,14 @@ export interface InlineIntent {
 /** The next step. */
 export function decideInlineStep(intent: InlineIntent, seen: InlineObservation): InlineDecision {
   const refusal = workloadRefusal(intent.planned, seen) ?? strangers(intent.planned, seen);
-  if (refusal !== undefined) return { step: "blocked", refusal };
+  if (refusal !== undefined) return { kind: "blocked", refusal };
   return intent.direction === "convert" ? decideConvert(intent, seen) : decideUndo(intent, seen);
 }
 
 function decideConvert(intent: InlineIntent, seen: InlineObservation): InlineDecision {
   const { planned } = intent;
   const deleting = deletingRefusal(planned, seen);
-  if (deleting !== undefined) return { step: "blocked", refusal: deleting };
+  if (deleting !== undefined) return { kind: "blocked", refusal: deleting };
   if (seen.volumes.includes(undefined)) return next("create volumes", "they are not there");
   if (seen.claims.includes(undefined)) return next("create claims", "their volumes are there");
   const unbound = planned.volumes.findIndex((_, at) => !isBound(seen.volumes[at], seen.claims[at]));
@@ -54,7 +54,7 @@ function decideConvert(intent: InlineIntent, seen: InlineObservation): InlineDec
     const phase = seen.claims[unbound]?.status?.phase ?? "Pending";
     return next("await claims bound", `claim ${planned.volumes[unbound]?.claim.metadata?.name} is ${phase}`);
   }
-  return turn(intent, seen, "convert") ?? replicas(intent, seen) ?? { step: "done" };
+  return turn(intent, seen, "convert") ?? replicas(intent, seen) ?? { kind: "done" };
 }
 
 function decideUndo(intent: InlineIntent, seen: InlineObservation): InlineDecision {
@@ -82,7 +82,7 @@ function decideUndo(intent: InlineIntent, seen: InlineObservation): InlineDecisi
       ? next("await volumes gone", finalizersOf(left[0]))
       : next("delete volumes", `no claim of ${templateName(planned)} is there`);
   }
-  return replicas(intent, seen) ?? { step: "done" };
+  return replicas(intent, seen) ?? { kind: "done" };
 }
 
 /** From the template of one form to that of the other. */
@@ -205,7 +205,7 @@ function isBound(
 const finalizersOf = (object: Stored | undefined): string =>
   `metadata.finalizers: ${object?.metadata.finalizers?.join(", ") ?? "none"}`;
 
-const next = (step: InlineStep, why: string): InlineDecision => ({ step, why });
+const next = (step: InlineStep, why: string): InlineDecision => ({ kind: "step", step, why });
 
 function changed(object: string, field: string, reason: string, remedy: string): Refusal {
   return { code: "changed-by-others", object, field, reason, remedy };
