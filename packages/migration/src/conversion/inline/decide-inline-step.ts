@@ -21,6 +21,7 @@ import {
   type PlannedInlineVolume,
   type PlannedTemplate,
   type TemplateVolume,
+  type TemplateWorkload,
   templateName,
 } from "./inline-types.ts";
 
@@ -100,10 +101,22 @@ function turn(
     if (observed >= generation) return undefined;
     return next("await template", `its controller has seen generation ${observed} of ${generation}`);
   }
-  if (planned.scaleDown && (workload?.spec?.replicas ?? 1) > 0)
-    return next("scale down", users.join(", ") || "it has replicas");
-  if (users.length > 0) return next("wait for quiet", users.join(", "));
+  const holders = [...users, ...replicasLeft(workload)].join(", ");
+  if (planned.scaleDown && (workload?.spec?.replicas ?? 1) > 0) return next("scale down", holders);
+  if (holders !== "") return next("wait for quiet", holders);
   return next("change template", "nothing uses the disks");
+}
+
+/** The workload's controller may make or keep pods until it has seen that there are to be none. */
+function replicasLeft(workload: TemplateWorkload | undefined): readonly string[] {
+  if (workload === undefined) return [];
+  const { spec, status, metadata } = workload;
+  const text = `${metadata?.name}`;
+  const wanted = spec?.replicas ?? 1;
+  if (wanted > 0) return [`${text} with spec.replicas ${wanted}`];
+  if ((status?.replicas ?? 0) > 0) return [`${text} with status.replicas ${status?.replicas}`];
+  const isSeen = (status?.observedGeneration ?? 0) >= (metadata?.generation ?? 0);
+  return isSeen ? [] : [`${text}, whose controller has not seen its replicas`];
 }
 
 function replicas(

@@ -81,7 +81,7 @@ async function observe(
     workload,
     volumes: objects.map(({ volume }) => volume),
     claims: objects.map(({ claim }) => claim),
-    users: [...all, ...replicasLeft(workload)],
+    users: all,
     claimUsers: claims,
   };
 }
@@ -101,16 +101,4 @@ async function hasPod(
       (disksOfPod(pod).some((key) => keys.has(key)) ||
         pod.spec?.volumes?.some(({ persistentVolumeClaim: claim }) => claims.has(claim?.claimName))),
   );
-}
-
-/** The workload's controller may make or keep pods until it has seen that there are to be none. */
-function replicasLeft(workload: TemplateWorkload | undefined): readonly string[] {
-  if (workload === undefined) return [];
-  const { spec, status, metadata } = workload;
-  const text = `${metadata?.name}`;
-  const wanted = spec?.replicas ?? 1;
-  if (wanted > 0) return [`${text} with spec.replicas ${wanted}`];
-  if ((status?.replicas ?? 0) > 0) return [`${text} with status.replicas ${status?.replicas}`];
-  const isSeen = (status?.observedGeneration ?? 0) >= (metadata?.generation ?? 0);
-  return isSeen ? [] : [`${text}, whose controller has not seen its replicas`];
 }
