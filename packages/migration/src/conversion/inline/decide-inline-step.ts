@@ -69,7 +69,7 @@ function decideUndo(intent: InlineIntent, seen: InlineObservation): InlineDecisi
     if (risky !== undefined) return next("retain volumes", `the policy is ${policyOf(risky)}`);
   }
   if (isThere) {
-    // Whoever uses a claim loses the disk with it.
+    // A pod that uses a claim loses the disk with it.
     if (claimUsers.length > 0) return next("wait for quiet", claimUsers.join(", "));
     const left = claims.filter((claim) => claim !== undefined);
     const isGoing = left.every(({ metadata }) => metadata.deletionTimestamp !== undefined);
