@@ -70,6 +70,23 @@ const objects = [
       ],
     },
   },
+  {
+    apiVersion: "apps/v1",
+    kind: "StatefulSet",
+    metadata: { namespace: "shop", name: "reports" },
+    spec: {
+      replicas: 1,
+      serviceName: "reports",
+      selector: { matchLabels: { app: "reports" } },
+      template: {
+        metadata: { labels: { app: "reports" } },
+        spec: {
+          containers: [{ name: "c", image: "i" }],
+          volumes: [{ name: "data", awsElasticBlockStore: { volumeID: "vol-2", fsType: "ext4" } }],
+        },
+      },
+    },
+  },
   csiDriver("ebs.csi.aws.com"),
   csiDriver("new.csi.example"),
   volume("orders", { awsElasticBlockStore: { volumeID: "vol-1", fsType: "ext4" } }),

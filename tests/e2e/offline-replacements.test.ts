@@ -185,6 +185,7 @@ for (const [version, emulated] of kubectlVersions) {
       await kubectl.run("scale", "statefulset/other", "-n", "shop", "--replicas=1");
       const env = {
         PATH: process.env.PATH ?? "",
+        HOME: kubectl.directory,
         KUBECONFIG: kubectl.kubeconfig,
         KUBECTL: program ?? "",
         TIMEOUT: "60",

@@ -33,7 +33,7 @@ const controllers = [
   "serviceaccount",
 ];
 /** Every pair has a namespace of its own, with the name of its case. */
-const cases = ["sound", "quota", "webhook", "deleting", "released", "failed", "operator", "twins"] as const;
+const cases = ["sound", "quota", "webhook", "deleting", "released", "failed", "operator", "shared"] as const;
 type Case = (typeof cases)[number];
 
 let kubernetes: ControlPlane;
@@ -60,7 +60,7 @@ beforeAll(async () => {
     releaseVolume(),
     failVolume(),
     ownClaim(),
-    addTwin(),
+    addOther(),
   ]);
 });
 afterAll(async () => {
@@ -195,8 +195,8 @@ async function ownClaim(): Promise<void> {
   );
 }
 
-async function addTwin(): Promise<void> {
-  const other = volumeOf("pv-other", "vol-twins");
+async function addOther(): Promise<void> {
+  const other = volumeOf("pv-other", "vol-shared");
   await kube.create(
     resources.persistentVolumes,
     { ...other, spec: { ...other.spec, storageClassName: "none" } } as PersistentVolume,
@@ -236,9 +236,10 @@ test("each is refused by name, with the remedy, and nothing is changed", async (
       /^volume-failed: PersistentVolume pv-failed: its reclamation failed: .+; set its policy to Retain/,
     "pv-operator":
       /^owner-recreates-claim: PersistentVolumeClaim operator\/data: ConfigMap db owns it and may create it again at once; pause the operator/,
-    "pv-twins":
-      /^disk-shared: PersistentVolume pv-twins: PersistentVolume pv-other stands for the same disk; delete the one/,
-    "pv-other": /^disk-shared: PersistentVolume pv-other: PersistentVolume pv-twins stands for the same disk/,
+    "pv-shared":
+      /^disk-shared: PersistentVolume pv-shared: PersistentVolume pv-other stands for the same disk; delete the one/,
+    "pv-other":
+      /^disk-shared: PersistentVolume pv-other: PersistentVolume pv-shared stands for the same disk/,
   };
   expect([...words.keys()].sort()).toEqual(Object.keys(expected).sort());
   for (const [volume, pattern] of Object.entries(expected)) {

@@ -95,6 +95,24 @@ test.each<CrashStory>([
 );
 
 test.each<CrashStory>([
+  { killed: "convert", next: "convert", objects: "beside", volumes: true },
+  { killed: "convert", next: "undo", objects: "beside", volumes: true },
+])(
+  "$killed of a volume, its StatefulSet's template and its class is killed at every ninth call, and then $next",
+  {
+    timeout: 1_800_000,
+  },
+  async (story) => {
+    const { points, failures } = await crashConversion(story, (call) => call % 9 === 0);
+    console.log(
+      `${story.killed} of all, then ${story.next}: ${points - failures.length}/${points} crash points`,
+    );
+    expect(failures).toEqual([]);
+    expect(points).toBeGreaterThan(15);
+  },
+);
+
+test.each<CrashStory>([
   { killed: "convert", next: "convert", inline: true },
   { killed: "convert", next: "undo", inline: true },
   { killed: "undo", next: "undo", inline: true },

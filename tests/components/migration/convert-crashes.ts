@@ -20,6 +20,8 @@ export interface CrashStory {
   readonly plugins?: readonly PluginName[];
   /** Workloads that are carried at the same time; default 1. */
   readonly parallel?: number;
+  /** With objects: the volumes are converted before. */
+  readonly volumes?: true;
 }
 
 /** How all points went. */
@@ -29,10 +31,12 @@ export interface CrashReport {
   readonly failures: readonly string[];
 }
 
-const optionsOf = ({ objects, parallel = 1 }: CrashStory) => {
+const optionsOf = ({ objects, volumes, parallel = 1 }: CrashStory) => {
   if (objects === undefined) return { scaleDown: true, parallel };
   const classSuffix = objects === "beside" ? { classSuffix: "-csi" } : {};
-  return { noVolumes: true, classes: true, templates: true, parallel, ...classSuffix };
+  const isWhole = volumes === true;
+  const what = { noVolumes: !isWhole, classes: true, templates: true };
+  return { ...what, scaleDown: isWhole, parallel, ...classSuffix };
 };
 /** What changes an object of storage or a workload. */
 const changing = /^(create|patch|delete) /;
@@ -101,8 +105,8 @@ async function crashed(story: CrashStory, life: Life, at: number): Promise<reado
     problems.push(...result.failed.map(({ error }) => String(error)));
     await Promise.race([world.writersRun(), world.clock.sleep(limitMs, new AbortController().signal)]);
     const isConverted = story.next === "convert";
-    problems.push(...world.leftovers(isConverted && story.objects === undefined ? "csi" : "in-tree", names));
-    if (story.objects !== undefined) problems.push(...objectFaults(world, story.objects, isConverted, pods));
+    problems.push(...world.leftovers(isConverted && areVolumesMeant(story) ? "csi" : "in-tree", names));
+    problems.push(...objectFaults(world, story, isConverted, pods));
     problems.push(...(await world.lostWrites()), ...world.violations);
     const open = [
       ...(await world.journals(other)),
@@ -114,6 +118,9 @@ async function crashed(story: CrashStory, life: Life, at: number): Promise<reado
   return problems;
 }
 
+const areVolumesMeant = ({ objects, volumes }: CrashStory): boolean =>
+  objects === undefined || volumes === true;
+
 const podsOf = ({ cluster }: ConversionWorld): string =>
   cluster
     .objects(resources.pods)
@@ -123,13 +130,15 @@ const podsOf = ({ cluster }: ConversionWorld): string =>
 /** What is wrong with the class, the template, or the pods, which must be the very same ones. */
 function objectFaults(
   world: ConversionWorld,
-  how: "beside" | "in place",
+  story: CrashStory,
   isConverted: boolean,
   pods: string,
 ): readonly string[] {
+  const { objects: how } = story;
+  if (how === undefined) return [];
   const faults: string[] = [];
   const now = podsOf(world);
-  if (now !== pods) faults.push(`pods ${pods} became ${now}`);
+  if (now !== pods && !areVolumesMeant(story)) faults.push(`pods ${pods} became ${now}`);
   const sets = world.cluster.objects(resources.statefulSets) as Stored<StatefulSet>[];
   const classes = world.cluster.objects(resources.storageClasses) as Stored<StorageClass>[];
   const [set] = sets;

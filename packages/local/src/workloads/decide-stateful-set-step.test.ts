@@ -140,3 +140,10 @@ describe("pods that nothing controls", () => {
     expect(step([orphan], going)).toBe(report(0));
   });
 });
+
+test("a set that is being deleted deletes none of its pods: the garbage collector takes them, or leaves them", () => {
+  const set = { ...aSet({ replicas: 1 }), metadata: metadata("web", { generation: 2, ...going }) };
+  expect(nameOf(decideStatefulSetStep({ set, pods: both, orphans: [], progress: noProgress }))).toBe(
+    report(2),
+  );
+});

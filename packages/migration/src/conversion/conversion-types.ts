@@ -4,8 +4,13 @@
  *
  * A conversion is symmetric: `from` and `to` are two PersistentVolumes for one disk, and undoing is the same with both exchanged.
  */
-import type { PersistentVolume, PersistentVolumeClaim, StorageClass, Stored } from "@longshore/kube";
-import type { PlannedReplacement } from "./replacements/replacement-types.ts";
+import type {
+  KubeObject,
+  PersistentVolume,
+  PersistentVolumeClaim,
+  StorageClass,
+  Stored,
+} from "@longshore/kube";
 
 /** In-tree to CSI (`convert`), or back (`undo`). */
 export type ConversionDirection = "convert" | "undo";
@@ -143,6 +148,29 @@ export interface PlannedVolume {
   /** What must end before, in words; empty: there is no downtime but for the few requests. */
   readonly inUseBy: readonly string[];
   readonly snapshots: readonly string[];
+}
+
+/** Kinds that are replaced. */
+export type ReplacedKind = "StatefulSet" | "StorageClass";
+
+/** A class or a StatefulSet as planned. */
+export interface PlannedReplacement {
+  /** What names the unit in both directions, e.g. `StatefulSet shop/web`. */
+  readonly key: string;
+  readonly kind: ReplacedKind;
+  readonly namespace?: string;
+  /** Of the object that is there. */
+  readonly name: string;
+  /** UID of it; empty: it is not there, and is made from `after`. */
+  readonly uid: string;
+  readonly before: KubeObject;
+  readonly after: KubeObject;
+  /** The object that is there stays beside the new one, which has another name. */
+  readonly keepsOld: boolean;
+  /** A run that was interrupted has asked for the deletion of the object: it may be found being deleted. */
+  readonly deletionBegun: boolean;
+  readonly differences: readonly Difference[];
+  readonly owners: readonly ObjectOwner[];
 }
 
 /** What a plan holds. */

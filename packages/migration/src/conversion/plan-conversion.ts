@@ -4,14 +4,14 @@ import { readClusterId } from "../crossing/crossing-plan.ts";
 import { volumeFormOf } from "../crossing/volume-form.ts";
 import { type ConversionIndex, conversionIndex } from "./conversion-index.ts";
 import type { ConversionEnv, ConversionPlanOptions } from "./conversion-options.ts";
-import type { ConversionPlan, PlannedVolume, Refusal } from "./conversion-types.ts";
+import type { ConversionPlan, PlannedReplacement, PlannedVolume, Refusal } from "./conversion-types.ts";
 import { type ConversionView, readConversionView } from "./conversion-view.ts";
 import { convertedFromAnnotation } from "./converted-from.ts";
 import { policyOf } from "./decide-volume-step.ts";
 import { convertedClaim, convertedClass, convertedVolume, ownersOf } from "./objects/index.ts";
-import { probeCreations, probeReplacement } from "./probe-creations.ts";
+import { probeCreations } from "./probe-creations.ts";
 import { planReplacements } from "./replacements/plan-replacements.ts";
-import type { PlannedReplacement } from "./replacements/replacement-types.ts";
+import { probeReplacement } from "./replacements/probe-replacement.ts";
 import { snapshotRefusals } from "./snapshot-refusals.ts";
 import {
   claimRefusals,

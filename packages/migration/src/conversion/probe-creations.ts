@@ -1,8 +1,6 @@
 /** Has the API server try the objects that a conversion creates, without storing them: quotas, policies and webhooks answer as they would. */
 import { KubeApiError, type KubeClient, type KubeObject, type Resource, resources } from "@longshore/kube";
 import type { PlannedVolume, Refusal } from "./conversion-types.ts";
-import { replacedResource } from "./replacements/observe-replacement.ts";
-import type { PlannedReplacement } from "./replacements/replacement-types.ts";
 
 const fieldManager = "longshore-convert";
 
@@ -16,26 +14,20 @@ export async function probeCreations(
   const { name = "", ...metadata } = claimAfter.metadata ?? {};
   const claim = { ...claimAfter, metadata: { ...metadata, name: `${name.slice(0, 240)}-longshore` } };
   const refusals = [
-    await probe(kube, resources.persistentVolumes, toAfter, toAfter.metadata?.name ?? "", signal),
-    await probe(kube, resources.persistentVolumeClaims, claim, `${metadata.namespace}/${name}`, signal),
+    await probeCreation(kube, resources.persistentVolumes, toAfter, toAfter.metadata?.name ?? "", signal),
+    await probeCreation(
+      kube,
+      resources.persistentVolumeClaims,
+      claim,
+      `${metadata.namespace}/${name}`,
+      signal,
+    ),
   ];
   return refusals.filter((refusal) => refusal !== undefined);
 }
 
-/** The same for an object that is replaced. */
-export async function probeReplacement(
-  kube: KubeClient,
-  { kind, after, key }: PlannedReplacement,
-  signal: AbortSignal,
-): Promise<readonly Refusal[]> {
-  const { name = "", ...metadata } = after.metadata ?? {};
-  const object = { ...after, metadata: { ...metadata, name: `${name.slice(0, 40)}-longshore` } };
-  const refusal = await probe(kube, replacedResource(kind), object, key.slice(kind.length + 1), signal);
-  return refusal === undefined ? [] : [refusal];
-}
-
-/** One object; undefined: the API server would take it. @throws KubeTransportError, and what else is no answer to the object */
-export async function probe<T extends KubeObject>(
+/** The same for one object of any kind. @param shown its name for people */
+export async function probeCreation<T extends KubeObject>(
   kube: KubeClient,
   resource: Resource<T>,
   object: T,

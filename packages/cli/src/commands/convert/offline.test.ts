@@ -95,6 +95,11 @@ describe("longshore convert --offline", () => {
     ["without a dump", ["--output-dir", "d"], "--filename: name a dump"],
     ["without a directory", ["-f", "x"], "--output-dir: name a directory"],
     ["with a cluster", ["-f", "x", "--output-dir", "d", "--kubeconfig", "k"], "either a dump or a cluster"],
+    [
+      "of a template",
+      ["-f", "x", "--output-dir", "d", "--workload", "a/b/c"],
+      "a script changes no templates",
+    ],
   ])("%s it is wrong usage", async (_words, words, expected) => {
     expect(await run("--offline", ...words)).toBe(2);
     expect(err).toContain(expected);

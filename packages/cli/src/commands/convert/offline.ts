@@ -38,6 +38,11 @@ export async function writeOffline(flags: OfflineFlags): Promise<number> {
   const { filename = [], outputDir, kubeconfig, context, dir, force } = flags;
   if (filename.length === 0) throw new UsageError("--filename: name a dump of the cluster");
   if (outputDir === undefined) throw new UsageError("--output-dir: name a directory for the files");
+  if (flags.workload !== undefined) {
+    throw new UsageError(
+      "--workload: a script changes no templates; convert them in the cluster, or translate their manifests",
+    );
+  }
   if ([kubeconfig, context, dir].some((flag) => flag !== undefined)) {
     throw new UsageError(
       "--offline: give either a dump or a cluster (--kubeconfig, --context, --dir), not both",

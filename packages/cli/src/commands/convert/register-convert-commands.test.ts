@@ -42,6 +42,16 @@ it.each<readonly [string, readonly string[], string]>([
     ["plan", "--rules", "/no/such/file"],
     "--rules /no/such/file: it cannot be read",
   ],
+  [
+    "an end of names without objects",
+    ["plan", "--class-suffix", "-csi"],
+    "it is for --classes and --templates",
+  ],
+  [
+    "an end of names that is none",
+    ["run", "--classes", "--class-suffix", "A_"],
+    "--class-suffix: small letters",
+  ],
   ["no volume at a time", ["run", "--all", "--parallel", "0"], "--parallel:"],
   [
     "a local cluster with a kubeconfig",
@@ -59,4 +69,5 @@ it("prints its rights without a cluster", async () => {
   const kinds = loadAll(out).map((role) => (role as { readonly kind: string }).kind);
   expect(kinds).toEqual(["ClusterRole", "Role"]);
   expect(out).toContain("persistentvolumes");
+  expect(out).toContain("storageclasses");
 });

@@ -21,6 +21,7 @@ import {
   type PlannedInlineVolume,
   type PlannedTemplate,
   type TemplateVolume,
+  type TemplateWorkload,
   templateName,
 } from "./inline-types.ts";
 
@@ -39,14 +40,14 @@ export interface InlineIntent {
 /** The next step. */
 export function decideInlineStep(intent: InlineIntent, seen: InlineObservation): InlineDecision {
   const refusal = workloadRefusal(intent.planned, seen) ?? strangers(intent.planned, seen);
-  if (refusal !== undefined) return { step: "blocked", refusal };
+  if (refusal !== undefined) return { kind: "blocked", refusal };
   return intent.direction === "convert" ? decideConvert(intent, seen) : decideUndo(intent, seen);
 }
 
 function decideConvert(intent: InlineIntent, seen: InlineObservation): InlineDecision {
   const { planned } = intent;
   const deleting = deletingRefusal(planned, seen);
-  if (deleting !== undefined) return { step: "blocked", refusal: deleting };
+  if (deleting !== undefined) return { kind: "blocked", refusal: deleting };
   if (seen.volumes.includes(undefined)) return next("create volumes", "they are not there");
   if (seen.claims.includes(undefined)) return next("create claims", "their volumes are there");
   const unbound = planned.volumes.findIndex((_, at) => !isBound(seen.volumes[at], seen.claims[at]));
@@ -54,7 +55,7 @@ function decideConvert(intent: InlineIntent, seen: InlineObservation): InlineDec
     const phase = seen.claims[unbound]?.status?.phase ?? "Pending";
     return next("await claims bound", `claim ${planned.volumes[unbound]?.claim.metadata?.name} is ${phase}`);
   }
-  return turn(intent, seen, "convert") ?? replicas(intent, seen) ?? { step: "done" };
+  return turn(intent, seen, "convert") ?? replicas(intent, seen) ?? { kind: "done" };
 }
 
 function decideUndo(intent: InlineIntent, seen: InlineObservation): InlineDecision {
@@ -68,7 +69,7 @@ function decideUndo(intent: InlineIntent, seen: InlineObservation): InlineDecisi
     if (risky !== undefined) return next("retain volumes", `the policy is ${policyOf(risky)}`);
   }
   if (isThere) {
-    // Whoever uses a claim loses the disk with it.
+    // A pod that uses a claim loses the disk with it.
     if (claimUsers.length > 0) return next("wait for quiet", claimUsers.join(", "));
     const left = claims.filter((claim) => claim !== undefined);
     const isGoing = left.every(({ metadata }) => metadata.deletionTimestamp !== undefined);
@@ -82,7 +83,7 @@ function decideUndo(intent: InlineIntent, seen: InlineObservation): InlineDecisi
       ? next("await volumes gone", finalizersOf(left[0]))
       : next("delete volumes", `no claim of ${templateName(planned)} is there`);
   }
-  return replicas(intent, seen) ?? { step: "done" };
+  return replicas(intent, seen) ?? { kind: "done" };
 }
 
 /** From the template of one form to that of the other. */
@@ -100,10 +101,22 @@ function turn(
     if (observed >= generation) return undefined;
     return next("await template", `its controller has seen generation ${observed} of ${generation}`);
   }
-  if (planned.scaleDown && (workload?.spec?.replicas ?? 1) > 0)
-    return next("scale down", users.join(", ") || "it has replicas");
-  if (users.length > 0) return next("wait for quiet", users.join(", "));
+  const holders = [...users, ...replicasLeft(workload)].join(", ");
+  if (planned.scaleDown && (workload?.spec?.replicas ?? 1) > 0) return next("scale down", holders);
+  if (holders !== "") return next("wait for quiet", holders);
   return next("change template", "nothing uses the disks");
+}
+
+/** The workload's controller may make or keep pods until it has seen that there are to be none. */
+function replicasLeft(workload: TemplateWorkload | undefined): readonly string[] {
+  if (workload === undefined) return [];
+  const { spec, status, metadata } = workload;
+  const text = `${metadata?.name}`;
+  const wanted = spec?.replicas ?? 1;
+  if (wanted > 0) return [`${text} with spec.replicas ${wanted}`];
+  if ((status?.replicas ?? 0) > 0) return [`${text} with status.replicas ${status?.replicas}`];
+  const isSeen = (status?.observedGeneration ?? 0) >= (metadata?.generation ?? 0);
+  return isSeen ? [] : [`${text}, whose controller has not seen its replicas`];
 }
 
 function replicas(
@@ -205,7 +218,7 @@ function isBound(
 const finalizersOf = (object: Stored | undefined): string =>
   `metadata.finalizers: ${object?.metadata.finalizers?.join(", ") ?? "none"}`;
 
-const next = (step: InlineStep, why: string): InlineDecision => ({ step, why });
+const next = (step: InlineStep, why: string): InlineDecision => ({ kind: "step", step, why });
 
 function changed(object: string, field: string, reason: string, remedy: string): Refusal {
   return { code: "changed-by-others", object, field, reason, remedy };

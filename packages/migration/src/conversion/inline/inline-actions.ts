@@ -5,6 +5,7 @@ import { policyOf } from "../decide-volume-step.ts";
 import { workloadResource } from "../observe-volume.ts";
 import { formIn } from "./decide-inline-step.ts";
 import type {
+  InlineJournal,
   InlineObservation,
   InlineStep,
   PlannedTemplate,
@@ -12,32 +13,30 @@ import type {
   TemplateWorkload,
 } from "./inline-types.ts";
 
-/** What an action is about. */
-interface Subject {
-  readonly planned: PlannedTemplate;
-  readonly direction: ConversionDirection;
-  readonly seen: InlineObservation;
-}
-
-type Action = (kube: KubeClient, subject: Subject, signal: AbortSignal) => Promise<void>;
+type Action = (
+  kube: KubeClient,
+  journal: InlineJournal,
+  seen: InlineObservation,
+  signal: AbortSignal,
+) => Promise<void>;
 
 /** The steps that write; the others wait. */
 export const inlineActions: { readonly [S in InlineStep]?: Action } = {
-  "create volumes": async (kube, { planned, seen }, signal) => {
+  "create volumes": async (kube, { planned }, seen, signal) => {
     for (const [at, { volume }] of planned.volumes.entries()) {
       if (seen.volumes[at] !== undefined) continue;
       await unlessThere(kube.create(resources.persistentVolumes, volume, { signal }));
     }
   },
-  "create claims": async (kube, { planned, seen }, signal) => {
+  "create claims": async (kube, { planned }, seen, signal) => {
     for (const [at, { claim }] of planned.volumes.entries()) {
       if (seen.claims[at] !== undefined) continue;
       await unlessThere(kube.create(resources.persistentVolumeClaims, claim, { signal }));
     }
   },
-  "scale down": (kube, { planned }, signal) => scale(kube, planned, 0, signal),
-  "scale up": (kube, { planned }, signal) => scale(kube, planned, planned.workload.replicas, signal),
-  "change template": async (kube, { planned, direction, seen: { workload } }, signal) => {
+  "scale down": (kube, { planned }, _seen, signal) => scale(kube, planned, 0, signal),
+  "scale up": (kube, { planned }, _seen, signal) => scale(kube, planned, planned.workload.replicas, signal),
+  "change template": async (kube, { planned, direction }, { workload }, signal) => {
     if (workload === undefined) return;
     const volumes = turnedVolumes(workload, planned, direction);
     const { uid, resourceVersion } = workload.metadata;
@@ -49,7 +48,7 @@ export const inlineActions: { readonly [S in InlineStep]?: Action } = {
       { signal },
     );
   },
-  "retain volumes": async (kube, { seen }, signal) => {
+  "retain volumes": async (kube, _journal, seen, signal) => {
     for (const volume of seen.volumes) {
       if (volume === undefined || policyOf(volume) === "Retain") continue;
       const { name, uid, resourceVersion } = volume.metadata;
@@ -66,7 +65,7 @@ export const inlineActions: { readonly [S in InlineStep]?: Action } = {
       );
     }
   },
-  "delete claims": async (kube, { seen }, signal) => {
+  "delete claims": async (kube, _journal, seen, signal) => {
     for (const claim of seen.claims) {
       if (claim === undefined || claim.metadata.deletionTimestamp !== undefined) continue;
       const { uid, resourceVersion } = claim.metadata;
@@ -74,7 +73,7 @@ export const inlineActions: { readonly [S in InlineStep]?: Action } = {
       await kube.delete(resources.persistentVolumeClaims, claim.metadata, options);
     }
   },
-  "delete volumes": async (kube, { seen }, signal) => {
+  "delete volumes": async (kube, _journal, seen, signal) => {
     for (const volume of seen.volumes) {
       if (volume === undefined || volume.metadata.deletionTimestamp !== undefined) continue;
       const { name, uid, resourceVersion } = volume.metadata;
@@ -97,7 +96,7 @@ export function turnedVolumes(
   });
 }
 
-function scale(
+async function scale(
   kube: KubeClient,
   { workload }: PlannedTemplate,
   replicas: number,

@@ -4,7 +4,8 @@
  */
 import type { KubeObject, PersistentVolume, PersistentVolumeClaim, Stored } from "@longshore/kube";
 import type { Volume } from "@longshore/translation";
-import type { ConversionDirection, ObjectOwner, Refusal, ScaledWorkload } from "../conversion-types.ts";
+import type { ObjectOwner, Refusal, ScaledWorkload } from "../conversion-types.ts";
+import type { UnitDecision, UnitJournal } from "../units/unit-run.ts";
 
 /** The steps of one workload, of both directions. Each first looks whether it is done already. */
 export const inlineSteps = [
@@ -70,24 +71,8 @@ export interface InlinePlan {
 }
 
 /** The journal of one workload. Of its template it holds the volumes alone: containers may have secret values. */
-export interface InlineJournal {
-  readonly version: 1;
-  readonly clusterId: string;
-  readonly direction: ConversionDirection;
+export interface InlineJournal extends UnitJournal<InlineStep> {
   readonly planned: PlannedTemplate;
-  /** Step that was begun last; its outcome may be unknown. */
-  readonly begun?: { readonly step: InlineStep; readonly at: string };
-  /** Steps that have come to their end, in order, of both directions. */
-  readonly done: readonly {
-    readonly direction: ConversionDirection;
-    readonly step: InlineStep;
-    readonly at: string;
-  }[];
-  readonly finishedAt?: string;
-  /** API requests that the workload has cost. */
-  readonly requests: number;
-  /** How often it was written. */
-  readonly writes?: number;
 }
 
 /** A workload with a template, as far as a conversion looks at it. */
@@ -117,10 +102,7 @@ export interface InlineObservation {
 }
 
 /** What is to be done next with one workload. */
-export type InlineDecision =
-  | { readonly step: InlineStep; readonly why: string }
-  | { readonly step: "done" }
-  | { readonly step: "blocked"; readonly refusal: Refusal };
+export type InlineDecision = UnitDecision<InlineStep>;
 
 /** Its name in words, e.g. `Deployment shop/web`. */
 export const templateName = ({

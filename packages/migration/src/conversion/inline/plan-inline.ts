@@ -3,7 +3,7 @@ import { KubeApiError, type KubeClient, resources } from "@longshore/kube";
 import { claimNamesOf } from "../conversion-index.ts";
 import type { Refusal } from "../conversion-types.ts";
 import { workloadResource } from "../observe-volume.ts";
-import { probe, refusalOf } from "../probe-creations.ts";
+import { probeCreation, refusalOf } from "../probe-creations.ts";
 import { turnedVolumes } from "./inline-actions.ts";
 import { inlineDiskKey } from "./inline-disks.ts";
 import { isInlineScaledDown, templateKey } from "./inline-journal.ts";
@@ -35,8 +35,8 @@ export async function planInlineConversion(
     for (const { volume, claim } of planned.volumes) {
       const { name = "", namespace } = claim.metadata ?? {};
       const tried = [
-        await probe(kube, resources.persistentVolumes, volume, volume.metadata?.name ?? "", signal),
-        await probe(kube, resources.persistentVolumeClaims, claim, `${namespace}/${name}`, signal),
+        await probeCreation(kube, resources.persistentVolumes, volume, volume.metadata?.name ?? "", signal),
+        await probeCreation(kube, resources.persistentVolumeClaims, claim, `${namespace}/${name}`, signal),
       ];
       refusals.push(...tried.filter((each) => each !== undefined));
     }

@@ -137,7 +137,7 @@ test.each<readonly [string, readonly ReplacementStep[], Partial<ReplacementObser
   ],
   ["its end is waited for", deleted, { from: webSet("gp2", going) }, "await old object gone"],
   [
-    "a deletion of another is none of the run",
+    "a deletion of another is not the run's",
     saved,
     { from: webSet("gp2", going) },
     "changed-by-others metadata.deletionTimestamp",

@@ -88,7 +88,8 @@ function departure(journal: ReplacementJournal, from: Live, seen: ReplacementObs
   if (planned.kind === "StatefulSet") {
     const refusal = retentionRefusal(from as StatefulSet, planned.key);
     if (refusal !== undefined) return { kind: "blocked", refusal };
-    const rollout = unfinishedRollout(from as StatefulSet);
+    const set = from as StatefulSet;
+    const rollout = unseenChange(set) ?? unfinishedRollout(set);
     if (rollout !== undefined) return next("await rollout", rollout);
     const [claim] = seen.ownedClaims;
     if (claim !== undefined) {
@@ -146,12 +147,16 @@ export function retentionRefusal({ spec }: StatefulSet, object: string): Refusal
  * Why pods of the set may still get the template before the newest one; undefined: none does. A set that is made again takes its
  * template for the only one: pods that a partition holds back would get the newest when they start again.
  */
-export function unfinishedRollout({ metadata, spec, status }: StatefulSet): string | undefined {
-  if ((status?.observedGeneration ?? 0) < (metadata?.generation ?? 0))
-    return "its controller has not seen it yet";
+export function unfinishedRollout({ spec, status }: StatefulSet): string | undefined {
   const { currentRevision = "", updateRevision = "" } = status ?? {};
   if (spec?.updateStrategy?.type === "OnDelete" || currentRevision === updateRevision) return undefined;
   return `it rolls out ${updateRevision}, and has pods of ${currentRevision}`;
+}
+
+/** Why the status does not say yet whether the set rolls out. */
+function unseenChange({ metadata, status }: StatefulSet): string | undefined {
+  const isSeen = (status?.observedGeneration ?? 0) >= (metadata?.generation ?? 0);
+  return isSeen ? undefined : "its controller has not seen it yet";
 }
 
 function isDeletionBegun(journal: ReplacementJournal): boolean {

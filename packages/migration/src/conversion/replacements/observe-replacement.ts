@@ -61,7 +61,7 @@ async function claimsOwnedBy(
   return items.filter((claim) => claim.metadata.ownerReferences?.some(({ uid }) => uid === metadata.uid));
 }
 
-/** Pods that the set is going to adopt. A pod that ends, or that another controller has, is none of them. */
+/** Pods that the set is going to adopt. A pod that ends, or that another controller has, is not one of them. */
 async function orphansOf(
   kube: KubeClient,
   { metadata, spec }: Stored<StatefulSet>,

@@ -3,11 +3,10 @@
  * (decision record 0032). An undo is the same with both exchanged.
  */
 import type { KubeObject, PersistentVolumeClaim, Pod, Stored } from "@longshore/kube";
-import type { Difference, ObjectOwner } from "../conversion-types.ts";
+import type { PlannedReplacement } from "../conversion-types.ts";
 import type { UnitJournal } from "../units/unit-run.ts";
 
-/** Kinds that are replaced. */
-export type ReplacedKind = "StatefulSet" | "StorageClass";
+export type { PlannedReplacement, ReplacedKind } from "../conversion-types.ts";
 
 /** The steps of one object, in order. Each first looks whether it is done already. */
 export const replacementSteps = [
@@ -28,26 +27,6 @@ export const replacementSteps = [
 ] as const;
 /** One of them. */
 export type ReplacementStep = (typeof replacementSteps)[number];
-
-/** One object as planned. */
-export interface PlannedReplacement {
-  /** What names the unit in both directions, e.g. `StatefulSet shop/web`. */
-  readonly key: string;
-  readonly kind: ReplacedKind;
-  readonly namespace?: string;
-  /** Of the object that is there. */
-  readonly name: string;
-  /** UID of it; empty: it is away, and is made from `after`. */
-  readonly uid: string;
-  readonly before: KubeObject;
-  readonly after: KubeObject;
-  /** The object that is there stays beside the new one, which has another name. */
-  readonly keepsOld: boolean;
-  /** A run that was interrupted has asked for the deletion of the object: it may be found being deleted. */
-  readonly deletionBegun: boolean;
-  readonly differences: readonly Difference[];
-  readonly owners: readonly ObjectOwner[];
-}
 
 /** The journal of one object: all that is needed to go on, or back, from any machine. */
 export interface ReplacementJournal extends UnitJournal<ReplacementStep> {

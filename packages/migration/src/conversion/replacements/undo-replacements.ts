@@ -1,9 +1,8 @@
 /** What an undo of a replacement does: the same the other way round, from what the journal of the first one holds. Pure. */
-import type { KubeObject, StatefulSet, Stored } from "@longshore/kube";
+import type { KubeObject, Stored } from "@longshore/kube";
 import type { Refusal } from "../conversion-types.ts";
 import { authoredMetadata, differencesOf } from "../objects/differences.ts";
 import { hasBegun } from "../units/unit-run.ts";
-import { unfinishedRollout } from "./decide-replacement-step.ts";
 import { replacedObject } from "./replaced-form.ts";
 import { newNameOf, type PlannedReplacement, type ReplacementJournal } from "./replacement-types.ts";
 
@@ -58,19 +57,7 @@ function refusalOf(
   }
   if (journal.finishedAt === undefined) return undefined;
   const isBeside = newNameOf(planned) !== planned.name;
-  if (now === undefined && !isBeside) {
-    const remedy = "create it from the saved object, if it is wanted";
-    return { code: "changed-by-others", object, reason: "it is gone since its conversion", remedy };
-  }
-  const rollout =
-    planned.kind === "StatefulSet" && now !== undefined ? unfinishedRollout(now as StatefulSet) : undefined;
-  if (rollout === undefined) return undefined;
-  const field = "status.updateRevision";
-  return {
-    code: "owner-needs-action",
-    object,
-    field,
-    reason: rollout,
-    remedy: "wait until the rollout has ended",
-  };
+  if (now !== undefined || isBeside) return undefined;
+  const remedy = "create it from the saved object, if it is wanted";
+  return { code: "changed-by-others", object, reason: "it is gone since its conversion", remedy };
 }

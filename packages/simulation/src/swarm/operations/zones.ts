@@ -5,7 +5,7 @@ import type { Operation } from "./operators.ts";
 const longTimes = 20;
 
 /** Fails a zone for a while. */
-export const zoneOutage: Operation = (operators, { target, ms, isOn, happens }) => {
+export const zoneOutage: Operation = async (operators, { target, ms, isOn, happens }) => {
   const { env } = operators;
   const { nodes } = env.cluster.config;
   const zones = [...new Set(nodes.map(({ zone }) => zone))];
