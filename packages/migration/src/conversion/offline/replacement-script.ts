@@ -19,7 +19,7 @@ export interface ScriptedReplacement {
 /** The calls, with the functions before them; empty where there is nothing to replace. */
 export function replacementScript(objects: readonly ScriptedReplacement[]): string {
   if (objects.length === 0) return "";
-  return `\n${functions}\n${objects.map(callOf).join("\n")}\n`;
+  return `\n${templatesOf}\n${functions.slice(interpreter.length)}\n${objects.map(callOf).join("\n")}\n`;
 }
 
 /** The files of one: `after.yaml`, `before.yaml`, and by which UID the old one is deleted. */
@@ -88,9 +88,11 @@ function templatesText(object: KubeObject): string {
     .join("");
 }
 
-const functions = `# Classes and StatefulSets: their immutable fields change, so that each is deleted and made again.
-
-templates_of='{range .spec.volumeClaimTemplates[*]}${templateFields.map((field) => `{${field}},`).join("")}{end}'
+const templatesOf = `templates_of='{range .spec.volumeClaimTemplates[*]}${templateFields.map((field) => `{${field}},`).join("")}{end}'`;
+const interpreter = "#!/bin/sh\n";
+/** A script by itself, so that tools that look at scripts know it for one. */
+const functions = `#!/bin/sh
+# Classes and StatefulSets: their immutable fields change, so that each is deleted and made again.
 
 is_object_gone() {
   get "$object_kind" "$object_name" "$object_namespace" '{.metadata.uid}'
