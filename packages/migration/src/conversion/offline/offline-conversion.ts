@@ -1,5 +1,5 @@
 /** A conversion as files: manifests, and a script of kubectl commands for those who apply by themselves. */
-import type { KubeObject, PersistentVolumeClaim } from "@longshore/kube";
+import type { KubeObject, PersistentVolume, PersistentVolumeClaim } from "@longshore/kube";
 import { isDns1123Subdomain } from "@longshore/storage";
 import type { ManifestInput } from "../../convert/manifest-input.ts";
 import { formatYaml } from "../../convert/yaml-text.ts";
@@ -7,8 +7,10 @@ import { uniqueNamesOf, volumeFormOf } from "../../crossing/volume-form.ts";
 import type { ConversionPlanOptions } from "../conversion-options.ts";
 import type { ConversionPlan, PlannedVolume, Refusal } from "../conversion-types.ts";
 import { authoredMetadata } from "../objects/differences.ts";
+import { convertedClaim } from "../objects/index.ts";
 import { conversionPlanOf } from "../plan-conversion.ts";
-import { conversionScript } from "./conversion-script.ts";
+import { restoredVolume } from "../restored-volume.ts";
+import { conversionScript, manifestsOf } from "./conversion-script.ts";
 import { readConversionDump } from "./dump-view.ts";
 
 /** One file of a conversion. */
@@ -43,8 +45,8 @@ export async function offlineConversion(
 }
 
 /**
- * The files: `convert.sh`, and for each volume a directory with the new objects (`volume.yaml`, `claim.yaml`), the old ones
- * (`before.yaml`) and what the script reads. Names that are no names of the API are refused, since they become paths.
+ * The files: `convert.sh`, its way back `undo.sh`, and for each volume a directory with the new objects (`volume.yaml`, `claim.yaml`), the
+ * old ones as they are made again (`undo-volume.yaml`, `undo-claim.yaml`) and as they were (`before.yaml`), and what the scripts read. Names that are no names of the API are refused, since they become paths.
  */
 export function filesOfPlan({
   volumes,
@@ -58,9 +60,13 @@ export function filesOfPlan({
     directory: `${String(at + 1).padStart(width, "0")}-${planned.volume}`,
   }));
   const files = scripted.flatMap(({ planned, directory }) => filesOf(planned, directory));
-  const script = { path: "convert.sh", text: conversionScript(scripted), executable: true };
+  const scripts = (["convert", "undo"] as const).map((direction) => ({
+    path: `${direction}.sh`,
+    text: conversionScript(scripted, direction),
+    executable: true,
+  }));
   return {
-    files: scripted.length === 0 ? [] : [script, ...files],
+    files: scripted.length === 0 ? [] : [...scripts, ...files],
     volumes: accepted,
     refused: [
       ...refused,
@@ -109,18 +115,19 @@ function nameFault({
 }
 
 function filesOf(planned: PlannedVolume, directory: string): readonly OfflineFile[] {
-  const { volumeUid, claim, fromBefore, claimBefore, toAfter, claimAfter } = planned;
+  const { fromBefore, claimBefore, toAfter, claimAfter } = planned;
+  const restored = restoredVolume(fromBefore, undefined);
   const disks = new Set([fromBefore, toAfter].flatMap((pv) => uniqueNamesOf(volumeFormOf(pv))));
   const file = (name: string, text: string) => ({ path: `${directory}/${name}`, text, executable: false });
   return [
-    file("volume.yaml", formatYaml(toAfter)),
-    file("claim.yaml", formatYaml(claimAfter)),
+    file(manifestsOf.convert.volume, formatYaml(toAfter)),
+    file(manifestsOf.convert.claim, formatYaml(claimAfter)),
+    file(manifestsOf.undo.volume, formatYaml(restored)),
+    file(manifestsOf.undo.claim, formatYaml(claimOfUndo(claimBefore, restored))),
     file(
       "before.yaml",
       [fromBefore, claimBefore].map((object) => formatYaml(authored(object))).join("---\n"),
     ),
-    file("delete-claim.json", deleteOptions(claim.uid)),
-    file("delete-volume.json", deleteOptions(volumeUid)),
     file(
       "owners",
       ownersOf(claimAfter)
@@ -129,6 +136,13 @@ function filesOf(planned: PlannedVolume, directory: string): readonly OfflineFil
     ),
     file("disk-names", [...disks].map((name) => `${name.replaceAll("\n", " ")}\n`).join("")),
   ];
+}
+
+/** The claim as it was, bound to its volume by name. @throws Error for one that a plan refuses */
+function claimOfUndo(before: PersistentVolumeClaim, restored: PersistentVolume): PersistentVolumeClaim {
+  const made = convertedClaim(before, restored.metadata?.name ?? "");
+  if ("failure" in made) throw new Error(`PersistentVolumeClaim ${before.metadata?.name}: ${made.failure}`);
+  return made.object;
 }
 
 /** Owners of a claim, as kubectl takes their kinds: `Kind.version.group`. */
@@ -142,9 +156,4 @@ function ownersOf({ metadata }: PersistentVolumeClaim): readonly (readonly strin
 function authored(object: KubeObject): object {
   const { status: _status, ...rest } = object as KubeObject & { status?: unknown };
   return { ...rest, metadata: authoredMetadata(object.metadata) };
-}
-
-/** An object of the same name that another client has made is not deleted. */
-function deleteOptions(uid: string): string {
-  return `${JSON.stringify({ apiVersion: "v1", kind: "DeleteOptions", preconditions: { uid } })}\n`;
 }
