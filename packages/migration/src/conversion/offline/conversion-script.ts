@@ -47,7 +47,8 @@ export function conversionScript(volumes: readonly ScriptedVolume[], direction: 
     ].join("\n");
   });
   const volumesText = volumes.length === 1 ? "1 volume" : `${volumes.length} volumes`;
-  const start = `${scriptStart(purposes[direction])}${isUndo ? undoFunctions : ""}`;
+  const functions = isUndo ? undoFunctions.slice(undoFunctions.indexOf("\n")) : "";
+  const start = `${scriptStart.replace("PURPOSE", purposes[direction])}${functions}`;
   return `${start}\n${parts.join("\n\n")}\n\nsay ${shellWord(`done: ${volumesText}`)}\n`;
 }
 

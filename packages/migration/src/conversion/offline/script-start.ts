@@ -2,10 +2,10 @@
  * How a script begins: what it says of itself, and its functions. Each is one step of a volume, looks first whether it is done, and ends with its check. POSIX sh;
  * `kubectl` 1.20 or newer. Source of the order: docs/decisions/0031-conversion-in-place.md.
  *
- * @param purpose what the script is for, in a sentence
+ * What the script is for takes the place of `PURPOSE`.
  */
-export const scriptStart = (purpose: string): string => `#!/bin/sh
-# ${purpose} No data are copied.
+export const scriptStart = `#!/bin/sh
+# PURPOSE No data are copied.
 #
 # Run it again after a failure: each step looks first whether it is done. What it does in each step is in the functions
 # that follow; the volumes are at the end. Its settings are variables of the environment:

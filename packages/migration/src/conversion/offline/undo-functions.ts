@@ -1,5 +1,5 @@
-/** What the script of the way back does more than that of a conversion: the UIDs of what a conversion makes are not known when it is written. */
-export const undoFunctions = `
+/** A part of a script: what that of the way back does more than that of a conversion: the UIDs of what a conversion makes are not known when it is written. */
+export const undoFunctions = `#!/bin/sh
 # identify: finds the objects that the conversion has made, by what they are, and takes their UIDs.
 identify() {
   get pv "$old" '' "{.metadata.uid} {.spec.capacity.storage} {.spec.claimRef.namespace}/{.spec.claimRef.name} $old_path"
