@@ -141,9 +141,10 @@ describe.skipIf(program === undefined)("the guide to convert", () => {
     if (command.includes("--rules")) expect(out).toContain("+    volumeHandle: disks/0a\n");
   });
 
-  test("the volume is a CSI one in the end, with the policy it had", async () => {
-    const path = "jsonpath={.status.phase} {.spec.persistentVolumeReclaimPolicy} {.spec.csi.volumeHandle}";
-    expect(await kubectl.run("get", "pv", "pv-orders-csi", "-o", path)).toBe("Bound Delete vol-1");
-    expect(await kubectl.run("get", "pv", "-o", "name")).not.toContain("persistentvolume/pv-orders\n");
+  test("the volume is an in-tree one in the end, with the policy it had", async () => {
+    const path =
+      "jsonpath={.status.phase} {.spec.persistentVolumeReclaimPolicy} {.spec.awsElasticBlockStore.volumeID}";
+    expect(await kubectl.run("get", "pv", "pv-orders", "-o", path)).toBe("Bound Delete vol-1");
+    expect(await kubectl.run("get", "pv", "-o", "name")).not.toContain("pv-orders-csi");
   });
 });

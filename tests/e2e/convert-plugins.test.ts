@@ -83,9 +83,12 @@ async function stopWriters(): Promise<void> {
         (await kube.list(resources.volumeAttachments, { signal })).items,
         nodes.flatMap(({ status }) => [...(status?.volumesAttached ?? []), ...(status?.volumesInUse ?? [])]),
         (await disks()).flatMap(({ attachments }) => attachments),
-        machineStateBelow(on.cluster.layout.dir).loopDevices,
       ];
-      return lists.every(({ length }) => length === 0);
+      // The machine is asked last, since that takes a program.
+      return (
+        lists.every(({ length }) => length === 0) &&
+        machineStateBelow(on.cluster.layout.dir).loopDevices.length === 0
+      );
     },
     longMs,
   );

@@ -166,6 +166,20 @@ for (const [version, emulated] of kubectlVersions) {
         INTERVAL: "0.2",
       });
 
+      /** The volumes are what they were before the conversion. */
+      async function expectUndone(name: string, kind: keyof typeof sources): Promise<void> {
+        const { policy, source = () => ({}) } = sources[kind] ?? {};
+        expect(await boundTo(name)).toBe(`Bound pv-${name}`);
+        expect(await field("pv", `pv-${name}-csi`, "{.metadata.name}")).toBe("");
+        const path =
+          "{.status.phase} {.spec.persistentVolumeReclaimPolicy} {.spec.claimRef.name} {.metadata.labels.team} {.metadata.annotations.note}";
+        expect(await field("pv", `pv-${name}`, path)).toBe(`Bound ${policy} ${name} a it's kept`);
+        const { spec } = JSON.parse(await kubectl.run("get", "pv", `pv-${name}`, "-o", "json"));
+        expect(spec).toMatchObject(source(name));
+        expect(spec.csi).toBeUndefined();
+        expect(await field("pvc", name, "{.metadata.labels.app}")).toBe(name);
+      }
+
       async function expectConverted(name: string, kind: keyof typeof sources): Promise<void> {
         const { driver, policy } = sources[kind] ?? {};
         expect(await boundTo(name)).toBe(`Bound pv-${name}-csi`);
@@ -195,6 +209,14 @@ for (const [version, emulated] of kubectlVersions) {
         const before = await versions();
         expect((await run("sh", [script], { env: env() })).stdout).toMatch(/done: 3 volumes\n$/);
         expect(await versions()).toBe(before);
+        // The way back, and a second time.
+        const undo = join(dirname(script), "undo.sh");
+        await run("sh", ["-n", undo]);
+        expect((await run("sh", [undo], { env: env() })).stdout).toMatch(/done: 3 volumes\n$/);
+        for (const kind of Object.keys(sources)) await expectUndone(kind, kind);
+        const versionsUndone = await versions();
+        expect((await run("sh", [undo], { env: env() })).stdout).toMatch(/done: 3 volumes\n$/);
+        expect(await versions()).toBe(versionsUndone);
         // No claim was ever without a volume to bind to: nothing asked for a new disk.
         expect(
           await kubectl.run("get", "events", "-n", "shop", "-o", "jsonpath={.items[*].reason}"),
@@ -256,17 +278,57 @@ for (const [version, emulated] of kubectlVersions) {
         ].join("\n");
         const failing = await kubectl.program("failing-kubectl", body);
         const more = { ...env(failing), REAL: program ?? "", MARKS: marks };
-        let ended = "";
-        let runs = 0;
-        for (; !/done: 1 volume\n$/.test(ended) && runs < 12; runs++) {
-          ended = await run("sh", [script], { env: more }).then(
-            ({ stdout }) => stdout,
-            ({ stderr }) => stderr,
-          );
-        }
-        expect(ended).toMatch(/done: 1 volume\n$/);
-        expect(runs).toBeGreaterThan(3);
+        /** Runs a script again until it comes to its end; returns how often. */
+        const untilDone = async (path: string): Promise<number> => {
+          let ended = "";
+          let runs = 0;
+          for (; !/done: 1 volume\n$/.test(ended) && runs < 12; runs++) {
+            ended = await run("sh", [path], { env: more }).then(
+              ({ stdout }) => stdout,
+              ({ stderr }) => stderr,
+            );
+          }
+          expect(ended).toMatch(/done: 1 volume\n$/);
+          return runs;
+        };
+        expect(await untilDone(script)).toBeGreaterThan(3);
         await expectConverted("late", "ebs");
+        expect(await untilDone(join(dirname(script), "undo.sh"))).toBeGreaterThan(3);
+        await expectUndone("late", "ebs");
+      });
+
+      onNewest("a conversion that ended between its writes is taken back", async () => {
+        // The new volume is made, the old claim deleted, and the claim made again.
+        for (const ends of [2, 3, 4]) {
+          const name = `half-${ends}`;
+          await createVolume(name, "ebs");
+          const script = await written(name, [`pv-${name}`]);
+          const count = join(kubectl.directory, `count-${ends}`);
+          writeFileSync(count, "");
+          const body = [
+            'case "$1" in patch | create | delete) ;; *) exec "$REAL" "$@" ;; esac',
+            'printf x >>"$COUNT"',
+            `[ "$(wc -c <"$COUNT")" -le ${ends} ] || exit 1`,
+            'exec "$REAL" "$@"',
+          ].join("\n");
+          const ending = await kubectl.program(`ending-kubectl-${ends}`, body);
+          const more = { ...env(ending), REAL: program ?? "", COUNT: count };
+          await expect(run("sh", [script], { env: more }), name).rejects.toMatchObject({ code: 1 });
+          await run("sh", [join(dirname(script), "undo.sh")], { env: env() });
+          await expectUndone(name, "ebs");
+        }
+      });
+
+      onNewest("a volume that has grown since is not put back at its former size", async () => {
+        await createVolume("grown", "ebs");
+        const script = await written("grown", ["pv-grown"]);
+        await run("sh", [script], { env: env() });
+        await kubectl.run("patch", "pv", "pv-grown-csi", "-p", '{"spec":{"capacity":{"storage":"2Gi"}}}');
+        await expect(run("sh", [join(dirname(script), "undo.sh")], { env: env() })).rejects.toMatchObject({
+          code: 1,
+          stderr: expect.stringContaining("PersistentVolume pv-grown-csi has the size 2Gi, and had 1Gi"),
+        });
+        await expectConverted("grown", "ebs");
       });
 
       onNewest("a claim whose owner is gone by now is not touched", async () => {

@@ -71,9 +71,11 @@ describe("longshore convert --offline", () => {
   it("writes a script that may be run, and says what the dump lacks", async () => {
     const to = join(dir, "to");
     expect(await run("--offline", "-f", dumpOf(objects), "--output-dir", to)).toBeUndefined();
-    expect(out).toBe(`1 volume can be converted, 0 refused; the script is ${join(to, "convert.sh")}\n`);
+    expect(out).toBe(
+      `1 volume can be converted, 0 refused; the script is ${join(to, "convert.sh")}, its way back ${join(to, "undo.sh")}\n`,
+    );
     expect(err).toContain("not in the dump: the dump has no Pod; add it");
-    expect(readdirSync(to).sort()).toEqual(["1-pv-a", "convert.sh"]);
+    expect(readdirSync(to).sort()).toEqual(["1-pv-a", "convert.sh", "undo.sh"]);
     expect(statSync(join(to, "convert.sh")).mode & 0o777).toBe(0o755);
     expect(await run("--offline", "-f", dumpOf(objects), "--output-dir", to)).toBe(2);
     expect(err).toContain("is there already: choose another --output-dir, or use --force");

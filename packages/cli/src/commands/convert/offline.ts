@@ -23,7 +23,10 @@ export interface OfflineFlags extends ConvertFlags {
 /** Adds them. */
 export function withOffline(command: Command): Command {
   return command
-    .option("--offline", "write manifests and a script of kubectl commands, from a dump of the cluster")
+    .option(
+      "--offline",
+      "write manifests and scripts of kubectl commands, there and back, from a dump of the cluster",
+    )
     .option(
       "-f, --filename <file>",
       "with --offline: a file or directory of the dump, or - for standard input; may be repeated",
@@ -62,7 +65,9 @@ export async function writeOffline(flags: OfflineFlags): Promise<number> {
   } else {
     process.stderr.write(gaps.map((gap) => `not in the dump: ${foreignLines(gap, 2000)}\n`).join(""));
     process.stderr.write(refusedWords(refused));
-    const script = names.length === 0 ? "no script was written" : `the script is ${join(to, "convert.sh")}`;
+    const back = files.some(({ path }) => path === "undo.sh") ? `, its way back ${join(to, "undo.sh")}` : "";
+    const script =
+      names.length === 0 ? "no script was written" : `the script is ${join(to, "convert.sh")}${back}`;
     process.stdout.write(`${counted(names)} can be converted, ${refused.length} refused; ${script}\n`);
   }
   return names.length === 0 && refused.length > 0 ? exitCodes.failed : exitCodes.done;

@@ -75,7 +75,7 @@ const offline = (...objects: readonly object[]) =>
   });
 
 describe("the files of a conversion", () => {
-  test("are the script and a directory for each volume", async () => {
+  test("are the scripts and a directory for each volume", async () => {
     const { files, gaps, refused } = await offline(
       ...around,
       ...volumeOf("a", "vol-1"),
@@ -84,24 +84,31 @@ describe("the files of a conversion", () => {
     expect({ gaps, refused }).toEqual({ gaps: [], refused: [] });
     expect(files.map(({ path, executable }) => `${path}${executable ? "*" : ""}`)).toEqual([
       "convert.sh*",
+      "undo.sh*",
       ...["1-a", "2-b"].flatMap((directory) =>
         [
           "volume.yaml",
           "claim.yaml",
+          "undo-volume.yaml",
+          "undo-claim.yaml",
           "before.yaml",
-          "delete-claim.json",
-          "delete-volume.json",
           "owners",
           "disk-names",
         ].map((name) => `${directory}/${name}`),
       ),
     ]);
     const of = (path: string) => files.find((file) => file.path === path)?.text;
-    expect(of("1-a/delete-claim.json")).toContain('"preconditions":{"uid":"uid-PersistentVolumeClaim-a"}');
+    expect(of("convert.sh")).toContain("\n  claim_uid=uid-PersistentVolumeClaim-a\n");
+    expect(of("undo.sh")).not.toContain("claim_uid=uid-");
     expect(of("1-a/disk-names")).toBe(
       "kubernetes.io/aws-ebs/vol-1\nkubernetes.io/csi/ebs.csi.aws.com^vol-1\n",
     );
-    expect(of("1-a/volume.yaml")).toContain("persistentVolumeReclaimPolicy: Retain\n");
+    for (const file of ["volume.yaml", "undo-volume.yaml"])
+      expect(of(`1-a/${file}`)).toContain("persistentVolumeReclaimPolicy: Retain\n");
+    expect(of("1-a/undo-volume.yaml")).toContain("volumeID: vol-1\n");
+    expect(of("1-a/undo-volume.yaml")).not.toContain("uid");
+    expect(of("1-a/claim.yaml")).toContain("volumeName: a-csi\n");
+    expect(of("1-a/undo-claim.yaml")).toContain("volumeName: a\n");
   });
 
   test("volumes of one workload, also by way of others, are converted while it has no replicas", async () => {
@@ -133,7 +140,8 @@ describe("the files of a conversion", () => {
 
   test("what a dump says is a word of the shell, or refused", async () => {
     const { files } = await offline(...around, ...volumeOf("a", "vol-1'; touch x; '"));
-    expect(files[0]?.text).toContain("handle='vol-1'\\''; touch x; '\\'''\n");
+    expect(files[0]?.text).toContain("new_source='ebs.csi.aws.com vol-1'\\''; touch x; '\\'''\n");
+    expect(files[1]?.text).toContain("new_source='vol-1'\\''; touch x; '\\'''\n");
     for (const name of ["../a", "a b", "$(id)", "A"]) {
       const { files: none, refused } = await offline(...around, ...volumeOf(name, "vol-1", "claim"));
       expect(none).toEqual([]);

@@ -1,5 +1,5 @@
 /** A conversion as files: manifests, and a script of kubectl commands for those who apply by themselves. */
-import type { KubeObject, PersistentVolumeClaim } from "@longshore/kube";
+import type { KubeObject, PersistentVolume, PersistentVolumeClaim } from "@longshore/kube";
 import { isDns1123Subdomain } from "@longshore/storage";
 import type { ManifestInput } from "../../convert/manifest-input.ts";
 import { formatYaml } from "../../convert/yaml-text.ts";
@@ -7,11 +7,13 @@ import { uniqueNamesOf, volumeFormOf } from "../../crossing/volume-form.ts";
 import type { ConversionPlanOptions } from "../conversion-options.ts";
 import type { ConversionPlan, PlannedVolume, Refusal } from "../conversion-types.ts";
 import { authoredMetadata } from "../objects/differences.ts";
+import { convertedClaim } from "../objects/index.ts";
 import { conversionPlanOf } from "../plan-conversion.ts";
 import { planReplacements } from "../replacements/plan-replacements.ts";
 import type { PlannedReplacement } from "../replacements/replacement-types.ts";
+import { restoredVolume } from "../restored-volume.ts";
 import { unitName } from "../units/unit-journal.ts";
-import { conversionScript } from "./conversion-script.ts";
+import { conversionScript, manifestsOf } from "./conversion-script.ts";
 import { readConversionDump } from "./dump-view.ts";
 import { replacementFiles } from "./replacement-script.ts";
 
@@ -53,8 +55,8 @@ export async function offlineConversion(
 }
 
 /**
- * The files: `convert.sh`, and for each volume a directory with the new objects (`volume.yaml`, `claim.yaml`), the old ones
- * (`before.yaml`) and what the script reads. Names that are no names of the API are refused, since they become paths.
+ * The files: `convert.sh`, its way back `undo.sh`, and for each volume a directory with the new objects (`volume.yaml`, `claim.yaml`), the
+ * old ones as they are made again (`undo-volume.yaml`, `undo-claim.yaml`) and as they were (`before.yaml`), and what the scripts read. Names that are no names of the API are refused, since they become paths.
  */
 export function filesOfPlan({
   volumes,
@@ -72,10 +74,16 @@ export function filesOfPlan({
   const wrong = replacements.map(replacedFault);
   const replaced = replacements.filter((_object, at) => wrong[at] === undefined);
   const objects = replaced.map((planned) => ({ planned, directory: `objects/${unitName(planned.key)}` }));
-  const script = { path: "convert.sh", text: conversionScript(scripted, objects), executable: true };
+  const convert = {
+    path: "convert.sh",
+    text: conversionScript(scripted, "convert", objects),
+    executable: true,
+  };
+  const undo = { path: "undo.sh", text: conversionScript(scripted, "undo"), executable: true };
   const all = [...files, ...objects.flatMap(replacementFiles)];
+  const scripts = scripted.length === 0 ? [convert] : [convert, undo];
   return {
-    files: all.length === 0 ? [] : [script, ...all],
+    files: all.length === 0 ? [] : [...scripts, ...all],
     volumes: accepted,
     objects: replaced,
     refused: [
@@ -139,18 +147,19 @@ function replacedFault({ key, namespace, name, uid, after }: PlannedReplacement)
 }
 
 function filesOf(planned: PlannedVolume, directory: string): readonly OfflineFile[] {
-  const { volumeUid, claim, fromBefore, claimBefore, toAfter, claimAfter } = planned;
+  const { fromBefore, claimBefore, toAfter, claimAfter } = planned;
+  const restored = restoredVolume(fromBefore, undefined);
   const disks = new Set([fromBefore, toAfter].flatMap((pv) => uniqueNamesOf(volumeFormOf(pv))));
   const file = (name: string, text: string) => ({ path: `${directory}/${name}`, text, executable: false });
   return [
-    file("volume.yaml", formatYaml(toAfter)),
-    file("claim.yaml", formatYaml(claimAfter)),
+    file(manifestsOf.convert.volume, formatYaml(toAfter)),
+    file(manifestsOf.convert.claim, formatYaml(claimAfter)),
+    file(manifestsOf.undo.volume, formatYaml(restored)),
+    file(manifestsOf.undo.claim, formatYaml(claimOfUndo(claimBefore, restored))),
     file(
       "before.yaml",
       [fromBefore, claimBefore].map((object) => formatYaml(authored(object))).join("---\n"),
     ),
-    file("delete-claim.json", deleteOptions(claim.uid)),
-    file("delete-volume.json", deleteOptions(volumeUid)),
     file(
       "owners",
       ownersOf(claimAfter)
@@ -159,6 +168,13 @@ function filesOf(planned: PlannedVolume, directory: string): readonly OfflineFil
     ),
     file("disk-names", [...disks].map((name) => `${name.replaceAll("\n", " ")}\n`).join("")),
   ];
+}
+
+/** The claim as it was, bound to its volume by name. @throws Error for one that a plan refuses */
+function claimOfUndo(before: PersistentVolumeClaim, restored: PersistentVolume): PersistentVolumeClaim {
+  const made = convertedClaim(before, restored.metadata?.name ?? "");
+  if ("failure" in made) throw new Error(`PersistentVolumeClaim ${before.metadata?.name}: ${made.failure}`);
+  return made.object;
 }
 
 /** Owners of a claim, as kubectl takes their kinds: `Kind.version.group`. */
@@ -172,9 +188,4 @@ function ownersOf({ metadata }: PersistentVolumeClaim): readonly (readonly strin
 function authored(object: KubeObject): object {
   const { status: _status, ...rest } = object as KubeObject & { status?: unknown };
   return { ...rest, metadata: authoredMetadata(object.metadata) };
-}
-
-/** An object of the same name that another client has made is not deleted. */
-function deleteOptions(uid: string): string {
-  return `${JSON.stringify({ apiVersion: "v1", kind: "DeleteOptions", preconditions: { uid } })}\n`;
 }

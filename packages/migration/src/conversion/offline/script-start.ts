@@ -1,9 +1,11 @@
 /**
- * How the script begins: what it says of itself, and its functions. Each is one step of a volume, looks first whether it is done, and ends with its check. POSIX sh;
+ * How a script begins: what it says of itself, and its functions. Each is one step of a volume, looks first whether it is done, and ends with its check. POSIX sh;
  * `kubectl` 1.20 or newer. Source of the order: docs/decisions/0031-conversion-in-place.md.
+ *
+ * What the script is for takes the place of `PURPOSE`.
  */
 export const scriptStart = `#!/bin/sh
-# Puts a PersistentVolume of a CSI driver in the place of each volume below, on the same disk. No data are copied.
+# PURPOSE No data are copied.
 #
 # Run it again after a failure: each step looks first whether it is done. What it does in each step is in the functions
 # that follow; the volumes are at the end. Its settings are variables of the environment:
@@ -81,7 +83,7 @@ check_objects() {
 check_owners() {
   while read -r resource name uid; do
     get "$resource" "$name" "$namespace" '{.metadata.uid}'
-    [ "$value" = "$uid" ] || fail "$resource $namespace/$name, which owns claim $claim, is gone: remove it from $dir/claim.yaml and $dir/owners"
+    [ "$value" = "$uid" ] || fail "$resource $namespace/$name, which owns claim $claim, is gone: remove it from $dir/$claim_file and $dir/owners"
   done <"$here/$dir/owners"
 }
 
@@ -100,10 +102,10 @@ save() {
 save_objects() {
   say "  saves the objects in $backup"
   if [ -n "$old_now" ]; then
-    save pv "$old" '' "$dir-volume.yaml"
+    save pv "$old" '' "$saved-volume.yaml"
   fi
   if [ "$claim_now" = "$claim_uid" ]; then
-    save pvc "$claim" "$namespace" "$dir-claim.yaml"
+    save pvc "$claim" "$namespace" "$saved-claim.yaml"
   fi
 }
 
@@ -174,20 +176,33 @@ is_available() {
 create_new_volume() {
   if [ -z "$new_now" ]; then
     say "  PersistentVolume $new: is made"
-    "$kubectl" create -f "$here/$dir/volume.yaml"
+    "$kubectl" create -f "$here/$dir/$volume_file"
   fi
   # Check: the claim, the driver and the disk.
-  get pv "$new" '' '{.metadata.uid} {.spec.claimRef.uid} {.spec.claimRef.namespace}/{.spec.claimRef.name} {.spec.csi.driver} {.spec.csi.volumeHandle}'
+  get pv "$new" '' "{.metadata.uid} {.spec.claimRef.uid} {.spec.claimRef.namespace}/{.spec.claimRef.name} $new_path"
   new_now=\${value%% *}
   value=\${value#* }
   new_claim=\${value%% *}
-  [ "\${value#* }" = "$namespace/$claim $driver $handle" ] || fail "PersistentVolume $new is another one: $value"
+  [ "\${value#* }" = "$namespace/$claim $new_source" ] || fail "PersistentVolume $new is another one: $value"
   [ "$bound_now" != "$new" ] || return 0
   set_policy "$new" "$new_now" Retain
-  if [ -n "$new_claim" ] && [ -z "$claim_now" ]; then
-    fail "PersistentVolume $new belonged to a claim that is gone: remove spec.claimRef.uid from it, and run the script again"
-  fi
-  [ -n "$new_claim" ] || wait_for "PersistentVolume $new is not Available" is_available
+  [ -z "$new_claim" ] || [ "$new_claim" != "$claim_now" ] || return 0
+  [ -z "$new_claim" ] || free_new_volume
+  wait_for "PersistentVolume $new is not Available" is_available
+}
+
+# It remembers a claim that is not there any more: only the name counts.
+free_new_volume() {
+  say "  PersistentVolume $new: waits for a claim of this name again"
+  get pv "$new" '' '{.metadata.resourceVersion}'
+  "$kubectl" patch pv "$new" --type=merge -p "{\\"metadata\\":{\\"uid\\":\\"$new_now\\",\\"resourceVersion\\":\\"$value\\"},\\"spec\\":{\\"claimRef\\":{\\"uid\\":null,\\"resourceVersion\\":null}}}"
+}
+
+# delete_object PATH UID: an object of the same name that another client has made is not deleted.
+delete_object() {
+  mkdir -p "$backup"
+  printf '{"apiVersion":"v1","kind":"DeleteOptions","preconditions":{"uid":"%s"}}\\n' "$2" >"$backup/delete-options.json"
+  "$kubectl" delete --raw "$1" -f "$backup/delete-options.json" >/dev/null
 }
 
 is_claim_gone() {
@@ -200,8 +215,8 @@ delete_claim() {
   # Check once more: a pod may have started meanwhile.
   is_quiet || fail "the disk of $namespace/$claim is in use again"
   say "  PersistentVolumeClaim $namespace/$claim: is deleted"
-  # The file holds the UID as a precondition. One that is being deleted can be deleted again.
-  "$kubectl" delete --raw "/api/v1/namespaces/$namespace/persistentvolumeclaims/$claim" -f "$here/$dir/delete-claim.json" >/dev/null
+  # One that is being deleted can be deleted again.
+  delete_object "/api/v1/namespaces/$namespace/persistentvolumeclaims/$claim" "$claim_uid"
   wait_for "claim $namespace/$claim is still there" is_claim_gone
 }
 
@@ -218,7 +233,7 @@ create_claim() {
   if [ -z "$value" ]; then
     say "  PersistentVolumeClaim $namespace/$claim: is made again"
     # Another client may be faster: that claim is bound to the new volume as well.
-    "$kubectl" create -f "$here/$dir/claim.yaml" || say "  it is there already"
+    "$kubectl" create -f "$here/$dir/$claim_file" || say "  it is there already"
   fi
   # Check: both say that they are bound to each other.
   wait_for "claim $namespace/$claim is not bound to $new" is_bound
@@ -226,7 +241,8 @@ create_claim() {
 
 is_released() {
   get pv "$old" '' '{.status.phase} {.spec.persistentVolumeReclaimPolicy}'
-  [ "$value" = "Released Retain" ]
+  # One that no claim was ever bound to is Available.
+  [ "$value" = "Released Retain" ] || [ "$value" = "Available Retain" ]
 }
 
 is_old_volume_gone() {
@@ -239,7 +255,7 @@ delete_old_volume() {
   [ -n "$old_now" ] || return 0
   wait_for "PersistentVolume $old is not Released with policy Retain" is_released
   say "  PersistentVolume $old: is deleted, its disk stays"
-  "$kubectl" delete --raw "/api/v1/persistentvolumes/$old" -f "$here/$dir/delete-volume.json" >/dev/null
+  delete_object "/api/v1/persistentvolumes/$old" "$old_uid"
   wait_for "PersistentVolume $old is still there" is_old_volume_gone
 }
 
