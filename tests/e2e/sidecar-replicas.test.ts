@@ -74,6 +74,24 @@ test("kill -9 of the one that works: the other takes every lease over and finish
   await heldBy("second", ...all);
   expect(second.writesSince(0).length).toBeGreaterThan(0);
   expect(await first.ended()).toBe("SIGKILL");
+  // Each sidecar said on its Lease who leads, and events say which of the two they are of.
+  const said = (identity: string) =>
+    all.map((sidecar) => {
+      const name = leaseName(sidecar, cluster.driverName);
+      return `${name}/${identity}: ${identity} became leader`;
+    });
+  await cluster.eventually("both are on the leases", async () => {
+    const { items } = await cluster.kube.list(resources.events, { signal: cluster.signal });
+    const elections = items.filter(({ reason }) => reason === "LeaderElection");
+    const texts = elections.map(({ source, message }) => `${source?.component}: ${message}`);
+    return [...said("first"), ...said("second")].every((text) => texts.includes(text));
+  });
+  const { items } = await cluster.kube.list(resources.events, { signal: cluster.signal });
+  const provisioned = items.filter(({ reason }) => reason === "ProvisioningSucceeded");
+  const components = new Set(provisioned.map(({ source }) => source?.component));
+  expect([...components].sort()).toEqual(
+    ["first", "second"].map((identity) => `${cluster.driverName}_${identity}`),
+  );
 });
 
 test("stopped for longer than its leases, it wakes and writes nothing: it steps down, and takes over again when it must", async () => {
