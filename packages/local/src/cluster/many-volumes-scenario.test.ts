@@ -10,7 +10,7 @@ const namespace = "default";
 const { driverName } = clusterPlugin("aws-ebs");
 const names = Array.from({ length: 17 }, (_, i) => `c${i}`);
 
-it("seventeen volumes are made, used and deleted, and nobody warns of a write that another came before (sidecars.md 2.4)", async () => {
+it("seventeen volumes are made, used and deleted, and no warning says that a write came too late (sidecars.md 2.4)", async () => {
   const logger = recordingLogger();
   // Before the node has the driver, there is nowhere to make a volume for: that is said, and is no race.
   let saidBefore = 0;
