@@ -1,5 +1,6 @@
 /** Two real processes of the same sidecars: one is killed, stopped, ended, or loses its driver; the work goes on. */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { hostname } from "node:os";
 import { resources } from "@longshore/kube";
 import { systemClock } from "@longshore/runtime";
 import { leaseName } from "@longshore/storage";
@@ -56,6 +57,18 @@ const heldBy = (identity: string, ...sidecars: readonly Parameters<typeof holder
   });
 
 const all = ["attacher", "provisioner", "resizer", "snapshotter"] as const;
+
+/** Each sidecar has said on its Lease that this one leads. */
+const ledBy = (identity: string) =>
+  cluster.eventually(`${identity} is named in events of the leases`, async () => {
+    const { items } = await cluster.kube.list(resources.events, { signal: cluster.signal });
+    const said = items
+      .filter(({ reason }) => reason === "LeaderElection")
+      .map(({ source, message }) => `${source?.component}: ${message}`);
+    return all.every((sidecar) =>
+      said.includes(`${leaseName(sidecar, cluster.driverName)}/${identity}: ${identity} became leader`),
+    );
+  });
 const cycles = async (id: string) => {
   for (const name of ["attacher", "provisioner", "resizer"] as const)
     await workCycles[name](cluster, `${id}${name}`);
@@ -66,6 +79,7 @@ test("kill -9 of the one that works: the other takes every lease over and finish
   await heldBy("first", ...all);
   const second = await start("second", "sidecars");
   await cycles("a");
+  await ledBy("first");
   expect(second.writesSince(0)).toEqual([]);
   const working = cycles("b");
   await cluster.eventually("the first is in the midst of it", async () => first.writesSince(0).length > 20);
@@ -74,6 +88,18 @@ test("kill -9 of the one that works: the other takes every lease over and finish
   await heldBy("second", ...all);
   expect(second.writesSince(0).length).toBeGreaterThan(0);
   expect(await first.ended()).toBe("SIGKILL");
+  await ledBy("second");
+  // As in the reference: the driver, the machine, and what no other process has.
+  const provisioned = await cluster.eventually("a volume that was made is in the events", async () => {
+    const { items } = await cluster.kube.list(resources.events, { signal: cluster.signal });
+    const made = items.filter(({ reason }) => reason === "ProvisioningSucceeded");
+    return made.length > 0 && made;
+  });
+  for (const { source } of provisioned) {
+    expect(source?.component).toMatch(
+      new RegExp(`^${cluster.driverName.replaceAll(".", "\\.")}_${hostname()}_[0-9a-f-]{36}$`),
+    );
+  }
 });
 
 test("stopped for longer than its leases, it wakes and writes nothing: it steps down, and takes over again when it must", async () => {

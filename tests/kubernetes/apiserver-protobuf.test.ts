@@ -203,7 +203,7 @@ describe("what we read from the bytes of the real server", () => {
     });
   }
 
-  /** Not what is drawn anew for each request, nor the kind of a template, for which protobuf has no place. */
+  /** Not what is drawn for each request, nor the kind of a template, for which protobuf has no place. */
   function withoutChance(this: unknown, member: string, value: unknown): unknown {
     if (member === "controller-uid") return undefined;
     if (member !== "volumeClaimTemplates") return value;

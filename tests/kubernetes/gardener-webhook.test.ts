@@ -1,5 +1,5 @@
 /**
- * The example webhook of a Gardener provider, as a process, on the real API server: it is registered as its manifest says, and carries a
+ * The example webhook of a Gardener provider, as a process, on the real API server and on ours: it is registered as its manifest says, and carries a
  * shoot across together with the CSI migration controller. While it is down nothing is flipped (docs/behaviour/migration-controllers.md A1, A4, A7).
  */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
@@ -17,9 +17,8 @@ import {
   annotationKeyNeedsComplete as needsComplete,
 } from "@longshore/migration/gardener";
 import type { Component } from "@longshore/runtime";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
-  type ControlPlane,
   connectAs,
   createWithStatus,
   eventually,
@@ -27,6 +26,7 @@ import {
   signal,
   startControlPlane,
 } from "./support/index.ts";
+import { type ServedApi, startOwnApiServer } from "./support/own-api-server.ts";
 import { type Daemon, freePorts, startDaemon } from "./support/processes.ts";
 
 const example = fileURLToPath(new URL("../../examples/gardener-webhook/", import.meta.url));
@@ -34,14 +34,14 @@ const namespace = "shoot--p--a";
 const components = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"] as const;
 const account = { namespace: "extension-provider-aws", name: "control-plane-webhook" };
 
-let kubernetes: ControlPlane;
+let kubernetes: ServedApi;
 let admin: HttpKubeClient;
 let port: number;
 let webhook: Daemon | undefined;
 let controller: Component | undefined;
 
-beforeAll(async () => {
-  kubernetes = await startControlPlane();
+async function setUp(start: () => Promise<ServedApi>): Promise<void> {
+  kubernetes = await start();
   admin = await connectAs(kubernetes);
   [port = 0] = await freePorts(1);
   for (const definition of [
@@ -66,14 +66,14 @@ beforeAll(async () => {
   await applyManifest(authority.certificate);
   await writeFile(`${kubernetes.directory}/webhook.kubeconfig`, await kubeconfigOfAccount(), { mode: 0o600 });
   await startWebhook();
-}, 120_000);
+}
 
-afterAll(async () => {
+async function tearDown(): Promise<void> {
   await controller?.stop();
   await webhook?.stop();
   await admin?.close();
   await kubernetes?.stop();
-});
+}
 
 /** What Gardener has of it that the example reads. */
 const machineConfigDefinition = {
@@ -267,93 +267,101 @@ async function reconcile(): Promise<void> {
   }
 }
 
-test("before: a shoot below the version has cloud flags and no gate", async () => {
-  const labels = { "shoot.gardener.cloud/provider": "aws" };
-  await admin.create(resources.namespaces, { metadata: { name: namespace, labels } }, { signal });
-  await admin.create(clusters, aCluster("1.17.9"), { signal });
-  await admin.create(
-    controlPlanes,
-    { metadata: { name: "a", namespace }, spec: { type: "aws" } },
-    { signal },
-  );
-  const encoded = Buffer.from(await kubeconfig(kubernetes.adminToken)).toString("base64");
-  const metadata = { namespace, name: "gardener-internal" };
-  await admin.create(resources.secrets, { metadata, data: { kubeconfig: encoded } }, { signal });
-  for (const name of components) await admin.create(resources.deployments, aDeployment(name), { signal });
-  expect(await flags()).toEqual(inTree);
-});
+describe.each([
+  ["the real API server", () => startControlPlane()],
+  ["our API server", startOwnApiServer],
+] as const)("on %s", (_, start) => {
+  beforeAll(() => setUp(start), 120_000);
+  afterAll(tearDown);
 
-test("a pool that would stay behind is refused, naming the field", async () => {
-  const workers = [{ name: "pool-1", kubernetes: { version: "1.17.9" } }];
-  await expect(upgrade("1.18.3", workers)).rejects.toThrow(
-    /admission webhook "workers\.aws\.extensions\.gardener\.cloud" denied the request: spec\.shoot\.spec\.provider\.workers\[0\]\.kubernetes\.version: pool pool-1 has 1\.17\.9/,
-  );
-  const stored = await admin.get(clusters, { name: namespace }, { signal });
-  expect(stored?.spec).toEqual(aCluster("1.17.9").spec);
-});
-
-test("in process: the first two gates beside the cloud flags, and all three on new machines", async () => {
-  await upgrade("1.18.3", [{ name: "pool-1" }]);
-  await reconcile();
-  expect(await flags()).toEqual(inProcess);
-  const content = "[Service]\nExecStart=/opt/bin/kubelet --v=2\n";
-  const path = `/apis/extensions.gardener.cloud/v1alpha1/namespaces/${namespace}/operatingsystemconfigs`;
-  const { status, body } = await kubernetes.call("POST", path, {
-    apiVersion: "extensions.gardener.cloud/v1alpha1",
-    kind: "OperatingSystemConfig",
-    metadata: { name: "pool-1" },
-    spec: { units: [{ name: "kubelet.service", content }] },
+  test("before: a shoot below the version has cloud flags and no gate", async () => {
+    const labels = { "shoot.gardener.cloud/provider": "aws" };
+    await admin.create(resources.namespaces, { metadata: { name: namespace, labels } }, { signal });
+    await admin.create(clusters, aCluster("1.17.9"), { signal });
+    await admin.create(
+      controlPlanes,
+      { metadata: { name: "a", namespace }, spec: { type: "aws" } },
+      { signal },
+    );
+    const encoded = Buffer.from(await kubeconfig(kubernetes.adminToken)).toString("base64");
+    const metadata = { namespace, name: "gardener-internal" };
+    await admin.create(resources.secrets, { metadata, data: { kubeconfig: encoded } }, { signal });
+    for (const name of components) await admin.create(resources.deployments, aDeployment(name), { signal });
+    expect(await flags()).toEqual(inTree);
   });
-  expect(status, JSON.stringify(body)).toBe(201);
-  expect(body.spec.units[0].content).toContain("--cloud-provider=external");
-  expect(body.spec.units[0].content).toContain("CSIMigrationAWSComplete=true");
-});
 
-test("while the webhook is down nothing is flipped, and the Cluster says why", async () => {
-  await createWithStatus(admin, resources.nodes, {
-    metadata: { name: "new-1" },
-    status: { nodeInfo: { kubeletVersion: "v1.18.3" } as never },
+  test("a pool that would stay behind is refused, naming the field", async () => {
+    const workers = [{ name: "pool-1", kubernetes: { version: "1.17.9" } }];
+    await expect(upgrade("1.18.3", workers)).rejects.toThrow(
+      /admission webhook "workers\.aws\.extensions\.gardener\.cloud" denied the request: spec\.shoot\.spec\.provider\.workers\[0\]\.kubernetes\.version: pool pool-1 has 1\.17\.9/,
+    );
+    const stored = await admin.get(clusters, { name: namespace }, { signal });
+    expect(stored?.spec).toEqual(aCluster("1.17.9").spec);
   });
-  const legacy = { metadata: { name: "default" }, provisioner: "kubernetes.io/aws-ebs" };
-  await admin.create(resources.storageClasses, legacy, { signal });
-  await killWebhook();
-  controller = addCSIMigrationController(
-    { ...realEnv, kube: admin },
-    {
-      type: "aws",
-      csiMigrationKubernetesVersion: "1.18",
-      storageClassNameToLegacyProvisioner: { default: "kubernetes.io/aws-ebs" },
-    },
-  );
-  // The Cluster itself is judged by the webhook of workers: the annotation is not taken.
-  expect(await reported("ClusterNotAnnotated")).toMatch(
-    /failed calling webhook "workers\.aws.*: it is tried again/,
-  );
-  expect(await annotations()).toEqual([]);
-  expect(await flags()).toEqual(inProcess);
-  // With that one out of the way the annotation is taken, and the Deployments are not.
-  const validating =
-    "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/extension-provider-aws";
-  expect((await kubernetes.call("DELETE", validating)).status).toBe(200);
-  expect(await reported("ControlPlaneNotPatched")).toMatch(
-    /failed calling webhook "control-plane\.aws.*: it is tried again/,
-  );
-  expect(await annotations()).toEqual([needsComplete]);
-  expect(await flags()).toEqual(inProcess);
-});
 
-test("once it is back the migration completes", async () => {
-  await startWebhook();
-  await eventually(
-    "it is finished",
-    async () => (await annotations()).includes(finished) || undefined,
-    90_000,
-  );
-  expect(await flags()).toEqual(complete);
-  expect(await annotations()).toEqual([finished, needsComplete]);
-  const { items } = await admin.list(resources.storageClasses, { signal });
-  expect(items).toEqual([]);
-  // A pool may have a version of its own from here on; the controller has nothing more to do.
-  await reconcile();
-  expect(await flags()).toEqual(complete);
+  test("in process: the first two gates beside the cloud flags, and all three on new machines", async () => {
+    await upgrade("1.18.3", [{ name: "pool-1" }]);
+    await reconcile();
+    expect(await flags()).toEqual(inProcess);
+    const content = "[Service]\nExecStart=/opt/bin/kubelet --v=2\n";
+    const path = `/apis/extensions.gardener.cloud/v1alpha1/namespaces/${namespace}/operatingsystemconfigs`;
+    const { status, body } = await kubernetes.call("POST", path, {
+      apiVersion: "extensions.gardener.cloud/v1alpha1",
+      kind: "OperatingSystemConfig",
+      metadata: { name: "pool-1" },
+      spec: { units: [{ name: "kubelet.service", content }] },
+    });
+    expect(status, JSON.stringify(body)).toBe(201);
+    expect(body.spec.units[0].content).toContain("--cloud-provider=external");
+    expect(body.spec.units[0].content).toContain("CSIMigrationAWSComplete=true");
+  });
+
+  test("while the webhook is down nothing is flipped, and the Cluster says why", async () => {
+    await createWithStatus(admin, resources.nodes, {
+      metadata: { name: "new-1" },
+      status: { nodeInfo: { kubeletVersion: "v1.18.3" } as never },
+    });
+    const legacy = { metadata: { name: "default" }, provisioner: "kubernetes.io/aws-ebs" };
+    await admin.create(resources.storageClasses, legacy, { signal });
+    await killWebhook();
+    controller = addCSIMigrationController(
+      { ...realEnv, kube: admin },
+      {
+        type: "aws",
+        csiMigrationKubernetesVersion: "1.18",
+        storageClassNameToLegacyProvisioner: { default: "kubernetes.io/aws-ebs" },
+      },
+    );
+    // The Cluster itself is judged by the webhook of workers: the annotation is not taken.
+    expect(await reported("ClusterNotAnnotated")).toMatch(
+      /failed calling webhook "workers\.aws.*: it is tried again/,
+    );
+    expect(await annotations()).toEqual([]);
+    expect(await flags()).toEqual(inProcess);
+    // With that one out of the way the annotation is taken, and the Deployments are not.
+    const validating =
+      "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/extension-provider-aws";
+    expect((await kubernetes.call("DELETE", validating)).status).toBe(200);
+    expect(await reported("ControlPlaneNotPatched")).toMatch(
+      /failed calling webhook "control-plane\.aws.*: it is tried again/,
+    );
+    expect(await annotations()).toEqual([needsComplete]);
+    expect(await flags()).toEqual(inProcess);
+  });
+
+  test("once it is back the migration completes", async () => {
+    await startWebhook();
+    await eventually(
+      "it is finished",
+      async () => (await annotations()).includes(finished) || undefined,
+      90_000,
+    );
+    expect(await flags()).toEqual(complete);
+    expect(await annotations()).toEqual([finished, needsComplete]);
+    const { items } = await admin.list(resources.storageClasses, { signal });
+    expect(items).toEqual([]);
+    // A pool may have a version of its own from here on; the controller has nothing more to do.
+    await reconcile();
+    expect(await flags()).toEqual(complete);
+  });
 });

@@ -31,7 +31,7 @@ setMaxListeners(0, signal);
  * @param url where the API server is reached instead, e.g. through a link that a test can cut
  */
 export async function connectAs(
-  kubernetes: ControlPlane,
+  kubernetes: Pick<ControlPlane, "url" | "kubeconfigFor">,
   user = "admin",
   url = kubernetes.url,
 ): Promise<HttpKubeClient> {

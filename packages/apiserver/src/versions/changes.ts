@@ -170,6 +170,7 @@ export const groupVersions: Readonly<Record<string, Change>> = {
 
 /** Versions in which kinds were stored for longer than they were preferred, by `group/Kind`, and until when. */
 export const storageVersions: Readonly<Record<string, Change & { readonly version: string }>> = {
+  "autoscaling/HorizontalPodAutoscaler": { version: "v1", until: 23 },
   "coordination.k8s.io/Lease": { version: "v1beta1", until: 21 },
   "networking.k8s.io/Ingress": { version: "v1beta1", until: 22 },
   "certificates.k8s.io/CertificateSigningRequest": { version: "v1beta1", until: 22 },

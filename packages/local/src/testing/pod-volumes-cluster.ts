@@ -1,6 +1,13 @@
 /** A cluster in this process under the virtual clock, on which pods run whose programs wait, and whose files are looked at. */
 import { type Pod, resources, type Stored } from "@longshore/kube";
-import { noMeter, SeededRandom, type SimulatedHost, silentLogger, VirtualClock } from "@longshore/runtime";
+import {
+  type Logger,
+  noMeter,
+  SeededRandom,
+  type SimulatedHost,
+  silentLogger,
+  VirtualClock,
+} from "@longshore/runtime";
 import {
   createInProcessCluster,
   type InProcessCluster,
@@ -47,15 +54,17 @@ export interface PodVolumesClusterOptions
   readonly nodes?: number;
   readonly isolate?: InProcessClusterOptions["isolate"];
   readonly gates?: InProcessClusterOptions["gates"];
+  /** Silent, unless it is said. */
+  readonly logger?: Logger;
 }
 
 /** Runs the test on a cluster; virtual time runs meanwhile. */
 export async function onPodVolumesCluster(
   test: (world: PodVolumesCluster) => Promise<void>,
-  { nodes = 1, isolate, gates, ...options }: PodVolumesClusterOptions = {},
+  { nodes = 1, isolate, gates, logger = silentLogger, ...options }: PodVolumesClusterOptions = {},
 ): Promise<void> {
   const clock = new VirtualClock();
-  const env = { clock, random: new SeededRandom(1), logger: silentLogger, meter: noMeter };
+  const env = { clock, random: new SeededRandom(1), logger, meter: noMeter };
   await clock.run(
     (async () => {
       const config = clusterConfig(nodes, "unprivileged", options);
