@@ -31,7 +31,7 @@ const statusPeriodMs = 10_000;
 const key = "status";
 
 /** The Node that an agent has registered was deleted. */
-export class NodeGoneError extends Error {
+class NodeGoneError extends Error {
   override readonly name = "NodeGoneError";
 }
 

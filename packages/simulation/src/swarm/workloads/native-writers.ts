@@ -15,7 +15,7 @@ export const nativeClaim = `data-${name}-0`;
 export const nativeClass = name;
 
 /** The first plugin whose driver makes volumes with nothing but its class. */
-export function nativePlugin(plugins: readonly PluginName[]) {
+function nativePlugin(plugins: readonly PluginName[]) {
   return plugins.map(clusterPlugin).find(({ hasDevices, secrets }) => hasDevices && secrets.length === 0);
 }
 

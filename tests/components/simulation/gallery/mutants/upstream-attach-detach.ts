@@ -149,8 +149,8 @@ export const upstreamAttachDetach: readonly UpstreamMutant[] = [
     name: "the-node-still-lists-what-is-detached",
     upstream: "kubernetes#27836",
     file: `${attachDetach}disks/decide-detach.ts`,
-    find: "if (!attachment.isWritten) return wait(",
-    replace: "if (nodeName === undefined) return wait(",
+    find: "if (!attachment.isWritten && attachment.node !== undefined) {",
+    replace: "if (nodeName === undefined) {",
     rule: "C2",
     story:
       "a detach starts before the node's status is written without the volume, so the node may mount it meanwhile",

@@ -75,9 +75,10 @@ function forceOf(
   { node }: ObservedAttachment,
   requestedAtMs: number,
 ): ForceReason | undefined {
-  // A node that is Ready is slow, not dead, and contradicts the taint: its next change of state is looked at (A10).
+  // A node that is Ready contradicts the taint.
+  if (node?.isOutOfService === true && (!node.isReady || isCompat)) return "out-of-service";
+  // A node that is Ready is slow, not dead: its next change of state is looked at (A10).
   if (node?.isReady === true && !isCompat) return undefined;
-  if (node?.isOutOfService === true) return "out-of-service";
   const isOver = forceDetachAfterMs !== undefined && nowMs - requestedAtMs > forceDetachAfterMs;
   return isOver ? "timeout" : undefined;
 }
