@@ -3,7 +3,15 @@ import { expect, it } from "vitest";
 import { simulateWorld } from "./simulate-world.ts";
 import type { SwarmPlan } from "./swarm-plan.ts";
 
-const calm = { nodes: 3, replicas: 1, volumes: [], faults: {}, nodeDecides: true, rounds: 3 } as const;
+const calm = {
+  nodes: 3,
+  zones: 1,
+  replicas: 1,
+  volumes: [],
+  faults: {},
+  nodeDecides: true,
+  rounds: 3,
+} as const;
 
 // A Node was deleted while its agent runs. The agent made the Node again, but not its CSINode, so nothing was ever detached there
 // (C8). Started again, it let a driver make the CSINode without the annotation, so that volumes in use by CSI counted as in-tree (C1).
