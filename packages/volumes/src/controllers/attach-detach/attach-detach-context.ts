@@ -20,6 +20,7 @@ import type { ActualState, Attachment } from "./actual-state.ts";
 import type { DesiredState, WantedVolume } from "./desired-state.ts";
 import { type FormsAttached, isWanted, type VolumeOwners } from "./detach-guards.ts";
 import type { DiskOperations } from "./disk-operations.ts";
+import type { MissingNodes } from "./missing-nodes.ts";
 import type { PendingPods } from "./pending-pods.ts";
 import { csiAttachmentName, type VolumeIdentity } from "./volume-identity.ts";
 
@@ -74,6 +75,7 @@ export interface AttachDetachContext {
   readonly unlisted: Map<string, string>;
   identityOfName(uniqueName: string): VolumeIdentity;
   ownersOf(attachment: Attachment): VolumeOwners;
+  readonly missingNodes: MissingNodes;
   /** Changes of each node's CSINode since the start. */
   readonly csiNodeVersions: Map<string, number>;
   /** Decides the pod again soon; until then it counts as pending. In the background what no event asks for. */

@@ -63,6 +63,7 @@ import { DiskOperations } from "./disk-operations.ts";
 import { operationTimeoutMs } from "./disks/attach-in-tree.ts";
 import { startDiskController } from "./disks/start-disk-controller.ts";
 import { inTreeNameKeysOf, keyOfInTreeName } from "./in-tree-name-key.ts";
+import { MissingNodes } from "./missing-nodes.ts";
 import { startNodeStatusController } from "./nodes/start-node-status-controller.ts";
 import { PendingPods } from "./pending-pods.ts";
 import { startPodController } from "./pods/start-pod-controller.ts";
@@ -222,6 +223,7 @@ class AttachDetachController implements Component {
       pending: new PendingPods(),
       events,
       unlisted: new Map(),
+      missingNodes: new MissingNodes(env.clock),
       csiNodeVersions: new Map(),
       identityOfName: (name) => identityAmong(this.#caches, migration, name),
       ownersOf: ({ identity }) => ownersOf(this.#caches, identity),

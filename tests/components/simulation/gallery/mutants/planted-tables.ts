@@ -3,7 +3,7 @@ import { type Mutant, never } from "../mutant.ts";
 
 export const tables: readonly Mutant[] = [
   never({
-    name: "decide-claim-step-never-migrated-claim-2",
+    name: "decide-claim-step-never-migrated-claim",
     file: "packages/volumes/src/controllers/persistent-volume/decide-claim-step.ts",
     find: 'if (migrated !== claim) return { step: "markMigration", claim: migrated };',
     condition: "migrated !== claim",
@@ -13,7 +13,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-expand-step-never-claim-status-phase-bound-2",
+    name: "decide-expand-step-never-claim-status-phase-bound",
     file: "packages/volumes/src/controllers/expand/decide-expand-step.ts",
     find: 'if (claim.status?.phase !== "Bound") return false;',
     condition: 'claim.status?.phase !== "Bound"',
@@ -23,7 +23,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-expand-step-never-volume-undefined-2",
+    name: "decide-expand-step-never-volume-undefined",
     file: "packages/volumes/src/controllers/expand/decide-expand-step.ts",
     find: 'if (volume === undefined) return refuse(claim, "does not exist");',
     condition: "volume === undefined",
@@ -33,7 +33,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-claim-never-claim-undefined-2",
+    name: "decide-claim-never-claim-undefined",
     file: "packages/sidecars/src/provisioner/claims/decide-claim.ts",
     find: "if (claim === undefined) return settle;",
     condition: "claim === undefined",
@@ -43,7 +43,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-expand-step-never-volume-spec-claim-ref-uid-claim-metadata-uid-2",
+    name: "decide-expand-step-never-volume-spec-claim-ref-uid-claim-metadata-uid",
     file: "packages/volumes/src/controllers/expand/decide-expand-step.ts",
     find: "if (volume.spec?.claimRef?.uid !== claim.metadata.uid) {",
     condition: "volume.spec?.claimRef?.uid !== claim.metadata.uid",
@@ -53,7 +53,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-node-migration-step-never-current-wanted-2",
+    name: "decide-node-migration-step-never-current-wanted",
     file: "packages/volumes/src/node/migration/decide-node-migration-step.ts",
     find: "if (current === wanted) return { inTreeName, path: wanted, heldBy: [] };",
     condition: "current === wanted",
@@ -63,7 +63,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-claim-never-observed-needs-live-claim-2",
+    name: "decide-claim-never-observed-needs-live-claim",
     file: "packages/sidecars/src/provisioner/claims/decide-claim.ts",
     find: 'if (observed.needsLiveClaim) return { step: "readClaim" };',
     condition: "observed.needsLiveClaim",
@@ -73,7 +73,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-content-never-is-deleting-content-2",
+    name: "decide-content-never-is-deleting-content",
     file: "packages/sidecars/src/snapshotter/decide-content.ts",
     find: 'if (isDeleting(content)) return { step: "decideAgain", isReady: known.state.ready };',
     condition: "isDeleting(content)",
@@ -83,7 +83,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-expand-step-never-observed-is-finished-true-2",
+    name: "decide-expand-step-never-observed-is-finished-true",
     file: "packages/volumes/src/controllers/expand/decide-expand-step.ts",
     find: "if (observed.isFinished === true) {",
     condition: "observed.isFinished === true",
@@ -93,7 +93,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-claim-step-never-claim-spec-volume-name-2",
+    name: "decide-claim-step-never-claim-spec-volume-name",
     file: "packages/volumes/src/controllers/persistent-volume/decide-claim-step.ts",
     find: 'if ((claim.spec?.volumeName ?? "") === "") {',
     condition: '(claim.spec?.volumeName ?? "") === ""',
@@ -103,7 +103,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-resize-step-never-progress-store-failure-undefined-2",
+    name: "decide-resize-step-never-progress-store-failure-undefined",
     file: "packages/sidecars/src/resizer/decide-resize-step.ts",
     find: "if (progress.storeFailure !== undefined) {",
     condition: "progress.storeFailure !== undefined",
@@ -113,7 +113,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-claim-never-share-foreign-2",
+    name: "decide-claim-never-share-foreign",
     file: "packages/sidecars/src/provisioner/claims/decide-claim.ts",
     find: 'if (share === "foreign") return decideForeign(observed);',
     condition: 'share === "foreign"',
@@ -123,7 +123,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-claim-step-never-volume-undefined-2",
+    name: "decide-claim-step-never-volume-undefined",
     file: "packages/volumes/src/controllers/persistent-volume/decide-claim-step.ts",
     find: "if (volume === undefined) {",
     condition: "volume === undefined",
@@ -133,7 +133,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-content-never-rules-reads-served-version-progress-served-undef-2",
+    name: "decide-content-never-rules-reads-served-version-progress-served-undef",
     file: "packages/sidecars/src/snapshotter/decide-content.ts",
     find: 'if (rules.readsServedVersion && progress.served === undefined) return { step: "readServedVersion" };',
     condition: "rules.readsServedVersion && progress.served === undefined",
@@ -143,7 +143,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-attach-never-live-undefined-live-node-name-node-name-live-uni-2",
+    name: "decide-attach-never-live-undefined-live-node-name-node-name-live-uni",
     file: "packages/volumes/src/controllers/attach-detach/disks/decide-attach.ts",
     find: "if (live === undefined || live.nodeName !== nodeName || live.uniqueName !== uniqueName) {\n    const otherNodes = rivals.map((rival) => rival.nodeName);",
     condition: "live === undefined || live.nodeName !== nodeName || live.uniqueName !== uniqueName",
@@ -153,7 +153,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-claim-never-attempt-undefined-2",
+    name: "decide-claim-never-attempt-undefined",
     file: "packages/sidecars/src/provisioner/claims/decide-claim.ts",
     find: "if (attempt === undefined) return settle;",
     condition: "attempt === undefined",
@@ -163,7 +163,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-claim-step-never-has-new-phase-true-is-reported-true-2",
+    name: "decide-claim-step-never-has-new-phase-true-is-reported-true",
     file: "packages/volumes/src/controllers/persistent-volume/decide-claim-step.ts",
     find: 'if (hasNewPhase !== true || isReported === true) return { step: "settle" };',
     condition: "hasNewPhase !== true || isReported === true",
@@ -173,7 +173,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-expand-step-never-by-this-pass-true-2",
+    name: "decide-expand-step-never-by-this-pass-true",
     file: "packages/volumes/src/controllers/expand/decide-expand-step.ts",
     find: "if (byThisPass === true) return true;",
     condition: "byThisPass === true",
@@ -183,7 +183,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-content-never-progress-is-live-2",
+    name: "decide-content-never-progress-is-live",
     file: "packages/sidecars/src/snapshotter/decide-content.ts",
     find: 'if (!progress.isLive) return { step: "readLive" };',
     condition: "!progress.isLive",
@@ -193,7 +193,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-resize-step-never-reference-undefined-progress-secrets-undefined-2",
+    name: "decide-resize-step-never-reference-undefined-progress-secrets-undefined",
     file: "packages/sidecars/src/resizer/decide-resize-step.ts",
     find: 'if (reference !== undefined && progress.secrets === undefined) return { step: "readSecret", reference };',
     condition: "reference !== undefined && progress.secrets === undefined",
@@ -203,7 +203,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-expand-step-never-claim-metadata-annotations-storage-resizer-annot-2",
+    name: "decide-expand-step-never-claim-metadata-annotations-storage-resizer-annot",
     file: "packages/volumes/src/controllers/expand/decide-expand-step.ts",
     find: "if (claim.metadata.annotations?.[storageResizerAnnotation] !== resizer) return false;",
     condition: "claim.metadata.annotations?.[storageResizerAnnotation] !== resizer",
@@ -213,7 +213,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-claim-step-never-volume-undefined-may-take-volume-claim-2",
+    name: "decide-claim-step-never-volume-undefined-may-take-volume-claim",
     file: "packages/volumes/src/controllers/persistent-volume/decide-claim-step.ts",
     find: "if (volume === undefined || !mayTake(volume, claim)) return stayPending(observed);",
     condition: "volume === undefined || !mayTake(volume, claim)",
@@ -223,7 +223,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-expand-step-never-expander-kind-external-2",
+    name: "decide-expand-step-never-expander-kind-external",
     file: "packages/volumes/src/controllers/expand/decide-expand-step.ts",
     find: 'if (expander.kind === "external") {',
     condition: 'expander.kind === "external"',
@@ -233,7 +233,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-attach-step-never-observed-is-volume-released-2",
+    name: "decide-attach-step-never-observed-is-volume-released",
     file: "packages/sidecars/src/attacher/decide-attach-step.ts",
     find: 'if (observed.isVolumeReleased) return { step: "waitForVolumeRelease" };',
     condition: "observed.isVolumeReleased",
@@ -243,7 +243,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-content-never-in-status-has-error-content-message-2",
+    name: "decide-content-never-in-status-has-error-content-message",
     file: "packages/sidecars/src/snapshotter/decide-content.ts",
     find: 'if (inStatus && hasError(content, message)) return { step: "fail", error };',
     condition: "inStatus && hasError(content, message)",
@@ -253,7 +253,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-resize-step-never-progress-is-end-emitted-2",
+    name: "decide-resize-step-never-progress-is-end-emitted",
     file: "packages/sidecars/src/resizer/decide-resize-step.ts",
     find: 'if (progress.isEndEmitted) return { step: "settle" };',
     condition: "progress.isEndEmitted",
@@ -263,7 +263,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-attach-never-in-tree-plugin-undefined-2",
+    name: "decide-attach-never-in-tree-plugin-undefined",
     file: "packages/volumes/src/controllers/attach-detach/disks/decide-attach.ts",
     find: 'if (inTreePlugin === undefined) return { step: "attachInTree", ...on };',
     condition: "inTreePlugin === undefined",
@@ -283,7 +283,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-claim-step-never-default-class-undefined-observed-is-class-fixed-2",
+    name: "decide-claim-step-never-default-class-undefined-observed-is-class-fixed",
     file: "packages/volumes/src/controllers/persistent-volume/decide-claim-step.ts",
     find: "if (defaultClass !== undefined && observed.isClassFixed !== true && !isDeleting(claim)) {",
     condition: "defaultClass !== undefined && observed.isClassFixed !== true && !isDeleting(claim)",
@@ -303,7 +303,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-snapshot-never-reason-undefined-work-is-wait-reported-2",
+    name: "decide-snapshot-never-reason-undefined-work-is-wait-reported",
     file: "packages/sidecars/src/snapshot-controller/snapshots/decide-snapshot.ts",
     find: 'if (reason === undefined || work.isWaitReported) return { step: "lookLater" };',
     condition: "reason === undefined || work.isWaitReported",
@@ -313,7 +313,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-resize-step-never-has-equals-parse-quantity-capacity-notes-2",
+    name: "decide-resize-step-never-has-equals-parse-quantity-capacity-notes",
     file: "packages/sidecars/src/resizer/decide-resize-step.ts",
     find: "if (has.equals(parseQuantity(capacity)) && !notes) return undefined;",
     condition: "has.equals(parseQuantity(capacity)) && !notes",
@@ -323,7 +323,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-snapshot-never-reason-snapshot-content-missing-name-undefined-2",
+    name: "decide-snapshot-never-reason-snapshot-content-missing-name-undefined",
     file: "packages/sidecars/src/snapshot-controller/snapshots/decide-snapshot.ts",
     find: 'if (reason === "SnapshotContentMissing" && name !== undefined) {',
     condition: 'reason === "SnapshotContentMissing" && name !== undefined',
@@ -333,7 +333,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-claim-protection-never-is-protected-is-used-2",
+    name: "decide-claim-protection-never-is-protected-is-used",
     file: "packages/volumes/src/controllers/protection/decide-claim-protection.ts",
     find: 'if (!isProtected || isUsed) return { step: "settle" };',
     condition: "!isProtected || isUsed",
@@ -343,7 +343,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-attach-never-live-kind-failed-2",
+    name: "decide-attach-never-live-kind-failed",
     file: "packages/volumes/src/controllers/attach-detach/disks/decide-attach.ts",
     find: 'if (live.kind === "failed") {\n    const { message } = live;\n    return { step: "refuseAttach", ...on, part: "NewAttacher", message, volumeAttachment: undefined };',
     condition: 'live.kind === "failed"',
@@ -373,7 +373,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-attach-step-never-volume-undefined-2",
+    name: "decide-attach-step-never-volume-undefined",
     file: "packages/sidecars/src/attacher/decide-attach-step.ts",
     find: "if (volume === undefined) throw new AttachmentError(",
     condition: "volume === undefined",
@@ -393,7 +393,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-resize-step-never-infeasible-2",
+    name: "decide-resize-step-never-infeasible",
     file: "packages/sidecars/src/resizer/decide-resize-step.ts",
     find: 'if (infeasible) return { step: "wait", delayMs: rules.infeasibleRetryMs };',
     condition: "infeasible",
@@ -403,7 +403,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-snapshot-never-claim-undefined-2",
+    name: "decide-snapshot-never-claim-undefined",
     file: "packages/sidecars/src/snapshot-controller/snapshots/decide-snapshot.ts",
     find: 'if (claim === undefined) return claimMissing(observed);\n  if (work.newContent === undefined) return { step: "prepareContent", claim };',
     condition: "claim === undefined",
@@ -423,17 +423,17 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-csi-node-step-never-failure-undefined-2",
+    name: "decide-csi-node-step-never-failure-undefined",
     file: "packages/volumes/src/node/csi-node/decide-csi-node-step.ts",
     find: "if (failure !== undefined) return afterFailure(failure, oldDrivers);",
     condition: "failure !== undefined",
     caughtBy: {
       file: "packages/volumes/src/node/csi-node/node-info.test.ts",
-      test: "is left out when the server refuses what it says (node-agent.md 2.1)",
+      test: "is left out when the server refuses what it says",
     },
   }),
   never({
-    name: "decide-claim-protection-never-live-claim-undefined-live-claim-metadata-uid-cla-2",
+    name: "decide-claim-protection-never-live-claim-undefined-live-claim-metadata-uid-cla",
     file: "packages/volumes/src/controllers/protection/decide-claim-protection.ts",
     find: 'if (live.claim === undefined || live.claim.metadata.uid !== claim.metadata.uid) return { step: "settle" };',
     condition: "live.claim === undefined || live.claim.metadata.uid !== claim.metadata.uid",
@@ -453,7 +453,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-claim-step-never-is-volume-taken-2",
+    name: "decide-claim-step-never-is-volume-taken",
     file: "packages/volumes/src/controllers/persistent-volume/decide-claim-step.ts",
     find: 'if (isVolumeTaken) return { step: "waitForVolume" };',
     condition: "isVolumeTaken",
@@ -463,7 +463,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-volume-protection-never-is-deleting-volume-2",
+    name: "decide-volume-protection-never-is-deleting-volume",
     file: "packages/volumes/src/controllers/protection/decide-volume-protection.ts",
     find: 'if (!isDeleting(volume)) return { step: isProtected ? "settle" : "addFinalizer" };',
     condition: "!isDeleting(volume)",
@@ -473,7 +473,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-volume-protection-never-is-protected-is-bound-volume-2",
+    name: "decide-volume-protection-never-is-protected-is-bound-volume",
     file: "packages/volumes/src/controllers/protection/decide-volume-protection.ts",
     find: 'if (!isProtected || isBound(volume)) return { step: "settle" };',
     condition: "!isProtected || isBound(volume)",
@@ -483,17 +483,17 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-csi-node-step-never-is-invalid-error-old-drivers-length-0-2",
+    name: "decide-csi-node-step-never-is-invalid-error-old-drivers-length-0",
     file: "packages/volumes/src/node/csi-node/decide-csi-node-step.ts",
     find: 'if (isInvalid(error) && oldDrivers.length > 0) return { step: "dropOldDrivers", error };',
     condition: "isInvalid(error) && oldDrivers.length > 0",
     caughtBy: {
       file: "packages/volumes/src/node/csi-node/node-info.test.ts",
-      test: "is left out when the server refuses what it says (node-agent.md 2.1)",
+      test: "is left out when the server refuses what it says",
     },
   }),
   never({
-    name: "decide-snapshot-never-work-group-on-server-there-2",
+    name: "decide-snapshot-never-work-group-on-server-there",
     file: "packages/sidecars/src/snapshot-controller/snapshots/decide-snapshot.ts",
     find: 'if (work.groupOnServer === "there") return { step: "awaitGroup" };',
     condition: 'work.groupOnServer === "there"',
@@ -503,7 +503,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-volume-step-never-reports-0-2",
+    name: "decide-volume-step-never-reports-0",
     file: "packages/volumes/src/controllers/persistent-volume/decide-volume-step.ts",
     find: "if (reports === 0) {",
     condition: "reports === 0",
@@ -513,7 +513,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-volume-step-never-reports-1-2",
+    name: "decide-volume-step-never-reports-1",
     file: "packages/volumes/src/controllers/persistent-volume/decide-volume-step.ts",
     find: 'if (reports > 1) return { step: "settle" };',
     condition: "reports > 1",
@@ -523,7 +523,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-volume-step-never-volume-metadata-annotations-migrated-to-annotati-2",
+    name: "decide-volume-step-never-volume-metadata-annotations-migrated-to-annotati",
     file: "packages/volumes/src/controllers/persistent-volume/decide-volume-step.ts",
     find: 'if ((volume.metadata.annotations?.[migratedToAnnotation] ?? "") !== "") return { step: "settle" };',
     condition: '(volume.metadata.annotations?.[migratedToAnnotation] ?? "") !== ""',
@@ -533,7 +533,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-bound-content-never-is-held-is-announced-2",
+    name: "decide-bound-content-never-is-held-is-announced",
     file: "packages/sidecars/src/snapshot-controller/contents/decide-bound-content.ts",
     find: 'if (!isHeld || isAnnounced) return { step: "settle" };',
     condition: "!isHeld || isAnnounced",
@@ -543,7 +543,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-attach-never-present-is-confirmed-true-demand-is-node-managed-2",
+    name: "decide-attach-never-present-is-confirmed-true-demand-is-node-managed",
     file: "packages/volumes/src/controllers/attach-detach/disks/decide-attach.ts",
     find: "if (present?.isConfirmed === true || !demand.isNodeManaged) return undefined;",
     condition: "present?.isConfirmed === true || !demand.isNodeManaged",
@@ -553,7 +553,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-attach-never-demand-is-unidentified-2",
+    name: "decide-attach-never-demand-is-unidentified",
     file: "packages/volumes/src/controllers/attach-detach/disks/decide-attach.ts",
     find: 'if (demand.isUnidentified) return wait("what is attached under its in-tree name is not identified yet");',
     condition: "demand.isUnidentified",
@@ -563,7 +563,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-node-migration-step-never-retry-at-ms-now-ms-2",
+    name: "decide-node-migration-step-never-retry-at-ms-now-ms",
     file: "packages/volumes/src/node/migration/decide-node-migration-step.ts",
     find: 'if (retryAtMs > nowMs) return { step: "wait", ms: retryAtMs - nowMs };',
     condition: "retryAtMs > nowMs",
@@ -573,7 +573,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-resize-step-never-progress-is-in-use-emitted-2",
+    name: "decide-resize-step-never-progress-is-in-use-emitted",
     file: "packages/sidecars/src/resizer/decide-resize-step.ts",
     find: 'if (progress.isInUseEmitted) return { step: "wait", delayMs: rules.infeasibleRetryMs };',
     condition: "progress.isInUseEmitted",
@@ -583,7 +583,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-attach-never-others-some-other-other-node-name-node-name-2",
+    name: "decide-attach-never-others-some-other-other-node-name-node-name",
     file: "packages/volumes/src/controllers/attach-detach/disks/decide-attach.ts",
     find: "if (others.some((other) => other.nodeName === nodeName)) {",
     condition: "others.some((other) => other.nodeName === nodeName)",
@@ -593,7 +593,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-attach-never-is-pending-2",
+    name: "decide-attach-never-is-pending",
     file: "packages/volumes/src/controllers/attach-detach/disks/decide-attach.ts",
     find: 'if (isPending) return wait("an operation of the disk is under way");',
     condition: "isPending",
@@ -603,7 +603,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-attach-never-demand-has-pending-pods-2",
+    name: "decide-attach-never-demand-has-pending-pods",
     file: "packages/volumes/src/controllers/attach-detach/disks/decide-attach.ts",
     find: 'if (demand.hasPendingPods) return wait("its pods are not decided");',
     condition: "demand.hasPendingPods",
@@ -613,7 +613,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-attach-never-demand-retry-at-ms-observed-now-ms-2",
+    name: "decide-attach-never-demand-retry-at-ms-observed-now-ms",
     file: "packages/volumes/src/controllers/attach-detach/disks/decide-attach.ts",
     find: 'if (demand.retryAtMs > observed.nowMs) return wait("back-off", demand.retryAtMs - observed.nowMs);',
     condition: "demand.retryAtMs > observed.nowMs",
@@ -623,7 +623,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-attach-never-refusal-undefined-2",
+    name: "decide-attach-never-refusal-undefined",
     file: "packages/volumes/src/controllers/attach-detach/disks/decide-attach.ts",
     find: "if (refusal !== undefined) return refusal;",
     condition: "refusal !== undefined",
@@ -633,7 +633,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-claim-never-contention-undefined-2",
+    name: "decide-claim-never-contention-undefined",
     file: "packages/sidecars/src/provisioner/claims/decide-claim.ts",
     find: "if (contention !== undefined) return decideContention(contention);",
     condition: "contention !== undefined",
@@ -643,7 +643,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-attach-never-unwritten-undefined-2",
+    name: "decide-attach-never-unwritten-undefined",
     file: "packages/volumes/src/controllers/attach-detach/disks/decide-attach.ts",
     find: "if (unwritten !== undefined) return wait(",
     condition: "unwritten !== undefined",
@@ -653,7 +653,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-claim-never-observed-needs-live-volume-2",
+    name: "decide-claim-never-observed-needs-live-volume",
     file: "packages/sidecars/src/provisioner/claims/decide-claim.ts",
     find: 'if (observed.needsLiveVolume) return { step: "readVolume" };',
     condition: "observed.needsLiveVolume",
@@ -663,7 +663,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-attach-never-is-multi-attach-reported-2",
+    name: "decide-attach-never-is-multi-attach-reported",
     file: "packages/volumes/src/controllers/attach-detach/disks/decide-attach.ts",
     find: "if (isMultiAttachReported) return wait(",
     condition: "isMultiAttachReported",
@@ -673,7 +673,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-attach-never-unlisted-why-demand-is-wait-reported-2",
+    name: "decide-attach-never-unlisted-why-demand-is-wait-reported",
     file: "packages/volumes/src/controllers/attach-detach/disks/decide-attach.ts",
     find: 'if (unlisted.why === "" || demand.isWaitReported) {',
     condition: 'unlisted.why === "" || demand.isWaitReported',
@@ -683,7 +683,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-claim-never-prepared-undefined-2",
+    name: "decide-claim-never-prepared-undefined",
     file: "packages/sidecars/src/provisioner/claims/decide-claim.ts",
     find: 'if (prepared !== undefined) return { step: "account", prepared, isProvisioned: false };',
     condition: "prepared !== undefined",
@@ -693,7 +693,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-attach-never-is-compat-2",
+    name: "decide-attach-never-is-compat",
     file: "packages/volumes/src/controllers/attach-detach/disks/decide-attach.ts",
     find: 'if (isCompat) return { step: "attachInTree", ...on };',
     condition: "isCompat",
@@ -703,7 +703,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-claim-never-storage-class-undefined-2",
+    name: "decide-claim-never-storage-class-undefined",
     file: "packages/sidecars/src/provisioner/claims/decide-claim.ts",
     find: "if (storageClass === undefined) {",
     condition: "storageClass === undefined",
@@ -713,7 +713,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-attach-never-has-changed-over-2",
+    name: "decide-attach-never-has-changed-over",
     file: "packages/volumes/src/controllers/attach-detach/disks/decide-attach.ts",
     find: "if (hasChangedOver) return refuse(",
     condition: "hasChangedOver",
@@ -723,7 +723,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-csi-node-step-never-change-kind-remove-driver-2",
+    name: "decide-csi-node-step-never-change-kind-remove-driver",
     file: "packages/volumes/src/node/csi-node/decide-csi-node-step.ts",
     find: 'if (change.kind === "removeDriver") return { step: "settle" };',
     condition: 'change.kind === "removeDriver"',
@@ -733,7 +733,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-csi-node-step-never-node-undefined-2",
+    name: "decide-csi-node-step-never-node-undefined",
     file: "packages/volumes/src/node/csi-node/decide-csi-node-step.ts",
     find: 'if (node === undefined) return { step: "waitForNode" };',
     condition: "node === undefined",
@@ -743,7 +743,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "resize-goal-never-infeasible-undefined-infeasible-request-size-now-2",
+    name: "resize-goal-never-infeasible-undefined-infeasible-request-size-now",
     file: "packages/sidecars/src/resizer/resize-goal.ts",
     find: "if (infeasible !== undefined && infeasible.request === size && nowMs < infeasible.untilMs) {",
     condition: "infeasible !== undefined && infeasible.request === size && nowMs < infeasible.untilMs",
@@ -753,7 +753,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-detach-never-attachment-is-wanted-2",
+    name: "decide-detach-never-attachment-is-wanted",
     file: "packages/volumes/src/controllers/attach-detach/disks/decide-detach.ts",
     find: "if (attachment.isWanted) return keep(attachment, isPending);",
     condition: "attachment.isWanted",
@@ -763,7 +763,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-detach-never-is-pending-3",
+    name: "decide-detach-never-is-pending",
     file: "packages/volumes/src/controllers/attach-detach/disks/decide-detach.ts",
     find: 'if (isPending) return wait("an operation of the disk is under way");',
     condition: "isPending",
@@ -773,7 +773,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-csi-node-step-never-existing-undefined-same-entry-existing-entry-2",
+    name: "decide-csi-node-step-never-existing-undefined-same-entry-existing-entry",
     file: "packages/volumes/src/node/csi-node/decide-csi-node-step.ts",
     find: "if (existing !== undefined && sameEntry(existing, entry)) return node;",
     condition: "existing !== undefined && sameEntry(existing, entry)",
@@ -783,7 +783,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-snapshot-never-status-creation-time-undefined-work-is-creation-2",
+    name: "decide-snapshot-never-status-creation-time-undefined-work-is-creation",
     file: "packages/sidecars/src/snapshot-controller/snapshots/decide-snapshot.ts",
     find: 'if (status.creationTime !== undefined && !work.isCreationReported) return { step: "reportCreated" };',
     condition: "status.creationTime !== undefined && !work.isCreationReported",
@@ -793,7 +793,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-detach-never-attachment-is-asked-2",
+    name: "decide-detach-never-attachment-is-asked",
     file: "packages/volumes/src/controllers/attach-detach/disks/decide-detach.ts",
     find: 'if (!attachment.isAsked) return { step: "forgetIntent", ...on };',
     condition: "!attachment.isAsked",
@@ -803,7 +803,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-csi-node-step-never-drivers-length-drivers-of-node-length-2",
+    name: "decide-csi-node-step-never-drivers-length-drivers-of-node-length",
     file: "packages/volumes/src/node/csi-node/decide-csi-node-step.ts",
     find: "if (drivers.length === driversOf(node).length) return node;",
     condition: "drivers.length === driversOf(node).length",
@@ -813,7 +813,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-claim-never-attempt-undefined-work-is-begin-reported-2",
+    name: "decide-claim-never-attempt-undefined-work-is-begin-reported",
     file: "packages/sidecars/src/provisioner/claims/decide-claim.ts",
     find: 'if (attempt === undefined && !work.isBeginReported) return { step: "reportBegin" };',
     condition: "attempt === undefined && !work.isBeginReported",
@@ -823,7 +823,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-snapshot-never-group-undefined-work-group-on-server-undefined-2",
+    name: "decide-snapshot-never-group-undefined-work-group-on-server-undefined",
     file: "packages/sidecars/src/snapshot-controller/snapshots/decide-snapshot.ts",
     find: 'if (group !== undefined && work.groupOnServer === undefined) return { step: "readGroup", ...group };',
     condition: "group !== undefined && work.groupOnServer === undefined",
@@ -833,7 +833,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-detach-never-attachment-has-pending-pods-2",
+    name: "decide-detach-never-attachment-has-pending-pods",
     file: "packages/volumes/src/controllers/attach-detach/disks/decide-detach.ts",
     find: "if (attachment.hasPendingPods) return wait(",
     condition: "attachment.hasPendingPods",
@@ -843,7 +843,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-leftover-step-never-is-known-again-2",
+    name: "decide-leftover-step-never-is-known-again",
     file: "packages/volumes/src/node/volume-manager/leftovers/decide-leftover-step.ts",
     find: 'if (isKnownAgain) return { step: "forget" };',
     condition: "isKnownAgain",
@@ -853,7 +853,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-leftover-step-never-may-unmount-2",
+    name: "decide-leftover-step-never-may-unmount",
     file: "packages/volumes/src/node/volume-manager/leftovers/decide-leftover-step.ts",
     find: 'if (!mayUnmount) return { step: "settle" };',
     condition: "!mayUnmount",
@@ -863,7 +863,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-pod-step-never-may-begin-2",
+    name: "decide-pod-step-never-may-begin",
     file: "packages/volumes/src/node/volume-manager/pods/decide-pod-step.ts",
     find: 'if (!mayBegin) return { step: "awaitStart" };',
     condition: "!mayBegin",
@@ -873,7 +873,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-pod-step-never-known-undefined-has-volumes-2",
+    name: "decide-pod-step-never-known-undefined-has-volumes",
     file: "packages/volumes/src/node/volume-manager/pods/decide-pod-step.ts",
     find: 'if (known === undefined && !hasVolumes) return { step: "forget" };',
     condition: "known === undefined && !hasVolumes",
@@ -883,7 +883,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-bound-content-never-invalid-undefined-2",
+    name: "decide-bound-content-never-invalid-undefined",
     file: "packages/sidecars/src/snapshot-controller/contents/decide-bound-content.ts",
     find: 'if (invalid !== undefined) return { step: "reportInvalid", ...invalid };',
     condition: "invalid !== undefined",
@@ -893,7 +893,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-detach-never-retry-at-ms-observed-now-ms-2",
+    name: "decide-detach-never-retry-at-ms-observed-now-ms",
     file: "packages/volumes/src/controllers/attach-detach/disks/decide-detach.ts",
     find: 'if (retryAtMs > observed.nowMs) return wait("back-off", retryAtMs - observed.nowMs);',
     condition: "retryAtMs > observed.nowMs",
@@ -903,7 +903,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-bound-content-never-is-bound-2",
+    name: "decide-bound-content-never-is-bound",
     file: "packages/sidecars/src/snapshot-controller/contents/decide-bound-content.ts",
     find: 'if (!isBound) return { step: "settle" };',
     condition: "!isBound",
@@ -913,7 +913,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-pod-step-never-is-over-2",
+    name: "decide-pod-step-never-is-over",
     file: "packages/volumes/src/node/volume-manager/pods/decide-pod-step.ts",
     find: 'if (isOver) return { step: "settle" };',
     condition: "isOver",
@@ -923,7 +923,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-detach-never-attachment-detach-requested-at-ms-undefined-2",
+    name: "decide-detach-never-attachment-detach-requested-at-ms-undefined",
     file: "packages/volumes/src/controllers/attach-detach/disks/decide-detach.ts",
     find: 'if (attachment.detachRequestedAtMs !== undefined) return { step: "keep", ...on };',
     condition: "attachment.detachRequestedAtMs !== undefined",
@@ -943,7 +943,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-volume-step-never-has-new-phase-true-reports-0-2",
+    name: "decide-volume-step-never-has-new-phase-true-reports-0",
     file: "packages/volumes/src/controllers/persistent-volume/decide-volume-step.ts",
     find: 'if (hasNewPhase !== true || reports > 0) return { step: "settle" };',
     condition: "hasNewPhase !== true || reports > 0",
@@ -953,7 +953,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-pod-step-never-step-step-resolve-step-step-adopt-2",
+    name: "decide-pod-step-never-step-step-resolve-step-step-adopt",
     file: "packages/volumes/src/node/volume-manager/pods/decide-pod-step.ts",
     find: 'if (step?.step === "resolve" || step?.step === "adopt") return step;',
     condition: 'step?.step === "resolve" || step?.step === "adopt"',
@@ -963,7 +963,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-claim-never-work-removal-is-stored-true-2",
+    name: "decide-claim-never-work-removal-is-stored-true",
     file: "packages/sidecars/src/provisioner/claims/decide-claim.ts",
     find: "if (work.removal?.isStored !== true) return account;",
     condition: "work.removal?.isStored !== true",
@@ -973,7 +973,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-detach-never-attachment-is-detach-tried-2",
+    name: "decide-detach-never-attachment-is-detach-tried",
     file: "packages/volumes/src/controllers/attach-detach/disks/decide-detach.ts",
     find: 'if (attachment.isDetachTried) return { step: "doubt", ...on };',
     condition: "attachment.isDetachTried",
@@ -983,7 +983,7 @@ export const tables: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-pod-step-never-is-resolved-2",
+    name: "decide-pod-step-never-is-resolved",
     file: "packages/volumes/src/node/volume-manager/pods/decide-pod-step.ts",
     find: 'if (isResolved) return { step: "settle" };',
     condition: "isResolved",

@@ -7,6 +7,7 @@
  *    listed again, unless a pod wants it again: then it is attached again before (decision 0003, row 17).
  *  - A detach that is not forced starts on a live look at the node, never on a cache.
  */
+import { missingNodeMs } from "../missing-nodes.ts";
 import type { DiskStep, ForceReason } from "./disk-step.ts";
 import type { NoEvidence } from "./live-evidence.ts";
 import type { ObservedAttachment, ObservedDisk } from "./observe-disk.ts";
@@ -31,6 +32,10 @@ export function decideDetach(
     return isUnlisted(attachment) ? { step: "list", ...on } : wait(reason);
   }
   if (detachRequestedAtMs === undefined) return { step: "requestDetach", ...on };
+  const missingForMs = observed.nowMs - attachment.nodeMissingSinceMs;
+  if (attachment.node === undefined && missingForMs < missingNodeMs && !observed.isCompat) {
+    return wait(`node ${nodeName} was deleted: its agent may make it again`, missingNodeMs - missingForMs);
+  }
   const force = forceOf(observed, attachment, detachRequestedAtMs);
   if (attachment.node?.isInUse === true && force === undefined) {
     return isUnlisted(attachment) ? { step: "list", ...on } : waitForUnmount(observed, detachRequestedAtMs);

@@ -35,6 +35,7 @@ function attached(fields: Partial<ObservedAttachment> = {}): ObservedAttachment 
     isWritten: true,
     mayBeMounted: true,
     node: { isOutOfService: false, isReady: false, isInUse: false },
+    nodeMissingSinceMs: nowMs - 40_000,
     retryAtMs: 0,
     ...fields,
   };
@@ -311,6 +312,16 @@ const detaches: readonly Case[] = [
   [
     "where the Node was deleted, nothing waits for its status: a controller that starts has none to write",
     { attachments: [unlisted({ isWritten: false, node: undefined })] },
+    { step: "readBeforeDetach" },
+  ],
+  [
+    "C2: a Node that was just deleted may be made again by its agent, so nothing is taken from it yet",
+    { attachments: [unlisted({ node: undefined, nodeMissingSinceMs: nowMs - 30_000 })] },
+    { step: "wait", retryInMs: 10_000 },
+  ],
+  [
+    "compat does not wait for it",
+    { attachments: [unlisted({ node: undefined, nodeMissingSinceMs: nowMs })], isCompat: true },
     { step: "readBeforeDetach" },
   ],
   [

@@ -49,6 +49,8 @@ export interface ObservedAttachment {
   readonly mayBeMounted: boolean;
   /** Undefined: there is no such node. */
   readonly node: ObservedNode | undefined;
+  /** Where there is no node: the monotonic time since which it has been missing, in milliseconds. */
+  readonly nodeMissingSinceMs: number;
   /** Monotonic time before which a failed detach is not repeated, in milliseconds. */
   readonly retryAtMs: number;
 }
@@ -163,6 +165,7 @@ function observeAttachment(context: AttachDetachContext, attachment: Attachment)
     isWritten: actual.isWritten(attachment),
     mayBeMounted: attachment.wasListed || attachment.dangling || isAttachedByCsi(context, attachment),
     node: observeNode(context, caches.nodes.get(nodeName), attachment),
+    nodeMissingSinceMs: context.missingNodes.sinceMs(nodeName),
     retryAtMs: operations.retryAtMs("detach", scope),
   };
 }

@@ -57,7 +57,10 @@ function diskSources(context: AttachDetachContext): readonly Source[] {
       onLaterChange(nodes, {
         added: ({ metadata }) => wakeNode(context, metadata.name),
         updated: (before, after) => onNode(context, before, after),
-        deleted: ({ metadata }) => wakeNode(context, metadata.name),
+        deleted: ({ metadata }) => {
+          context.missingNodes.deleted(metadata.name);
+          wakeNode(context, metadata.name);
+        },
       }),
     ),
     source(() =>
