@@ -8,16 +8,18 @@ import { drawPlan, type SwarmPlan } from "./swarm-plan.ts";
 import type { WorldResult } from "./world-result.ts";
 
 const nodesMax = 2;
-const roundsMax = 4;
+const roundsMax = 3;
 
 /** Draws a small world: faults and operations are those of the swarm. */
 function drawSmallPlan(random: Random): SwarmPlan {
   const drawn = drawPlan(random.fork("swarm"));
   const nodes = 1 + random.below(nodesMax, "nodes");
+  const kind = random.below(drawn.volumes.length + 1, "kind of volume");
   return {
     ...drawn,
     nodes,
     plugins: drawn.plugins.slice(0, 1),
+    volumes: drawn.volumes.slice(kind, kind + 1),
     replicas: 1 + random.below(nodes, "writers"),
     rounds: 1 + random.below(roundsMax, "rounds"),
   };
