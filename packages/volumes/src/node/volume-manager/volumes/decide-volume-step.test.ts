@@ -251,7 +251,7 @@ describe("a mount that has begun (7.3)", () => {
 });
 
 describe("a volume that pods get as a device (7.4, 7.5)", () => {
-  const blockSpec = { ...spec, persistentVolume: { spec: { volumeMode: "Block" } } };
+  const blockSpec = { ...spec, persistentVolume: { metadata: { name: "n" }, spec: { volumeMode: "Block" } } };
   const blockPod = (uid: string): DesiredPod => ({ ...wants(uid), spec: blockSpec });
   const desired = { ...desiredBy("a"), pods: new Map([["a", blockPod("a")]]) };
   const mapOf = (podUID: string) => ({ ...mountOf(podUID, "mounted"), isBlock: true });
@@ -308,6 +308,25 @@ describe("a volume that pods get as a device (7.4, 7.5)", () => {
     "stays set up while a pod wants it so",
     { ...attached, desired, actual: mapped(), failures: failure("map_volume", "a", 4000) },
     { step: "wait", ms: 3000 },
+  );
+});
+
+describe("a volume that pods get as a device, under another PersistentVolume's name (decision 0031)", () => {
+  // A machine lost its power while a pod had the device. Meanwhile its volume was converted: what was left at the place of the old name
+  // kept the new one from its pod for ever, and was not torn down, since the pod wanted the volume.
+  const named = (name: string) => ({
+    ...spec,
+    persistentVolume: { metadata: { name }, spec: { volumeMode: "Block" } },
+  });
+  const desired = { ...desiredBy("a"), pods: new Map([["a", { ...wants("a"), spec: named("pv-csi") }]]) };
+  const left: ActualVolume = {
+    ...actualWith("uncertain"),
+    device: { state: "uncertain", path: "/maps", block: { volumeName: "pv", devicePath: "" } },
+  };
+  check(
+    "is torn down at the place of the old name first",
+    { ...attached, desired, actual: left, failures: failure("map_volume", "a", 4000) },
+    { step: "unmapDevice", volume: left },
   );
 });
 

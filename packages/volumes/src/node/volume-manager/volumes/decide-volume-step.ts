@@ -7,7 +7,7 @@
  *  - Nothing is unmounted for a pod that may still use it, or about which too little is known.
  *  - A volume is forgotten only after its device is certainly not mounted.
  */
-import { isBlockSpec, type VolumeSpec } from "../../../framework/volume-spec.ts";
+import { isBlockSpec, specName, type VolumeSpec } from "../../../framework/volume-spec.ts";
 import type { ActualPod, ActualVolume } from "../actual-state.ts";
 import type { DesiredPod, DesiredVolume } from "../desired-state.ts";
 import { decideGrowthStep, type GrowthStep } from "./decide-growth-step.ts";
@@ -178,13 +178,15 @@ function releases(observed: ObservedVolume): readonly Due[] {
   return [{ atMs, step: { step: isBlock ? "unmapDevice" : "unmountDevice", volume: actual } }];
 }
 
-/** Whether a pod wants the volume as its device is set up: mounted, or mapped. */
+/** Whether a pod wants the volume as its device is set up: mounted, or mapped under the name of its PersistentVolume, which a conversion changes. */
 export function isDeviceWanted(
   desired: DesiredVolume | undefined,
   { device }: Pick<ActualVolume, "device">,
 ): boolean {
-  const isBlock = device.block !== undefined;
-  return [...(desired?.pods.values() ?? [])].some(({ spec }) => isBlockSpec(spec) === isBlock);
+  const { block } = device;
+  return [...(desired?.pods.values() ?? [])].some(({ spec }) =>
+    block === undefined ? !isBlockSpec(spec) : isBlockSpec(spec) && specName(spec) === block.volumeName,
+  );
 }
 
 /** Mounts of drivers that renew what is in them. */
