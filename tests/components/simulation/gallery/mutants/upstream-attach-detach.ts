@@ -27,7 +27,6 @@ export const upstreamAttachDetach: readonly UpstreamMutant[] = [
     upstream: "kubernetes#120741",
     file: `${attachDetach}disks/decide-detach.ts`,
     find: `  if (node?.isReady === true && !isCompat) return undefined;
-  if (node?.isOutOfService === true) return "out-of-service";
   const isOver = forceDetachAfterMs !== undefined && nowMs - requestedAtMs > forceDetachAfterMs;`,
     replace: "  const isOver = nowMs - requestedAtMs > (forceDetachAfterMs ?? 360_000);",
     rule: "C2",
