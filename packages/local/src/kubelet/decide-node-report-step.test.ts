@@ -15,7 +15,7 @@ const identity: NodeIdentity = {
 };
 const now = new Date("2026-01-01T00:00:00Z");
 const later = (minutes: number) => new Date(now.getTime() + minutes * 60_000);
-const volumes = { volumesInUse: ["v"], conditions: [], error: undefined };
+const volumes = { volumesInUse: ["v"], volumesFound: ["v"], conditions: [], error: undefined };
 
 const made = registeredNode(identity, undefined);
 const registered = { ...made, metadata: { ...made.metadata, uid: "u" }, status: {} } as Stored<Node>;
@@ -28,6 +28,17 @@ const readyWithOtherGates = { ...ofOtherGates, status: posted.status } as Stored
 
 const table: readonly [string, Partial<NodeObservation>, object][] = [
   ["there is no Node", { node: undefined }, { step: "createNode", node: { metadata: { name: "n" } } }],
+  // A Node was deleted while its machine ran. Made again, it named no volume for a while: one whose pod ended then was detached mounted.
+  [
+    "there is no Node any more: it is made with what is mounted, also before all of volumesInUse is known (contract.md C2)",
+    { node: undefined, volumes: { ...volumes, volumesInUse: undefined } },
+    { step: "createNode", node: { status: { volumesInUse: ["v"] } } },
+  ],
+  [
+    "there is no Node, and what is mounted is not read back yet (contract.md C2)",
+    { node: undefined, volumes: { ...volumes, volumesInUse: undefined, volumesFound: undefined } },
+    { step: "waitForVolumes" },
+  ],
   [
     "the Node has the gates of another agent",
     { node: ofOtherGates },

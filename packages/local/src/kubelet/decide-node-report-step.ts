@@ -1,12 +1,16 @@
 /**
  * What the status reporter does next for its node. Pure. Source: docs/behaviour/node-agent.md 8.
  *
+ *     waitForVolumes: there is no Node, and what is mounted is not read back yet
  *     readNode ──► createNode ──► registerNode ──► postStatus ──────┐
  *                                                  postVolumesInUse ┴► markReportedInUse
  *     endAgent: the Node that the agent has registered is gone
  *
  * Invariant: no agent outlives its Node. What it has written beside it, such as the CSINode, goes with the Node; only an agent that starts
  * writes all of it, and is not Ready before (docs/contract.md C1).
+ *
+ * Invariant: a Node is made with the volumes that were found mounted, in the same request. One that named none would say that all may be
+ * detached (docs/contract.md C2).
  *
  * Invariant: where the Node is Ready and names this agent's gates, the CSINode states them (docs/contract.md C1). So after a restart with
  * other gates the status of the agent before, Ready, is replaced (postStatus) before the gates are written (registerNode).
@@ -51,6 +55,8 @@ export interface NodeObservation {
 export type NodeReportStep =
   /** The Node was deleted, or is another one by now: the agent cannot go on. */
   | { readonly step: "endAgent" }
+  /** A Node cannot be made before what is mounted is known. */
+  | { readonly step: "waitForVolumes" }
   | { readonly step: "createNode"; readonly node: Node }
   /** The Node carries the gates of another agent: writes labels, annotations and spec. */
   | { readonly step: "registerNode"; readonly node: Node }
@@ -66,7 +72,12 @@ export type NodeReportStep =
 export function decideNodeReportStep(observed: NodeObservation): NodeReportStep {
   const { identity, node, volumes, now, isLive, isPosted, registeredUid } = observed;
   if (registeredUid !== undefined && node?.metadata.uid !== registeredUid) return { step: "endAgent" };
-  if (node === undefined) return { step: "createNode", node: registeredNode(identity, undefined) };
+  if (node === undefined) {
+    const { volumesFound } = volumes;
+    if (volumesFound === undefined) return { step: "waitForVolumes" };
+    const made = registeredNode(identity, undefined);
+    return { step: "createNode", node: { ...made, status: { volumesInUse: [...volumesFound] } } };
+  }
   const status = nodeStatusOf(identity, node, { ...volumes, now });
   if (node.metadata.annotations?.[featureGatesAnnotation] !== identity.featureGates) {
     // With the gates that run, Ready means that the CSINode states them. What is stored is the word of the agent before.

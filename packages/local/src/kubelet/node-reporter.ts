@@ -52,9 +52,9 @@ export interface NodeReporter extends Component {
 }
 
 /**
- * Starts the reporter: at once, then every ten seconds and when woken, it makes the Node where there is none, posts the
- * status where it differs or is five minutes old, and hands the `volumesInUse` of the stored Node to `volumes`. When it is
- * woken soon after it has read or written the Node, it reads it again only if more than `volumesInUse` has changed.
+ * Starts the reporter: at once, then every ten seconds and when woken, it makes the Node where there is none (once it is known what is
+ * mounted), posts the status where it differs or is five minutes old, and hands the `volumesInUse` of the stored Node to `volumes`. When
+ * it is woken soon after it has read or written the Node, it reads it again only if more than `volumesInUse` has changed.
  */
 export function startNodeReporter(
   env: RuntimeEnv & { readonly kube: KubeClient },
@@ -151,6 +151,8 @@ function reporterActions(
       );
       return settled;
     },
+    // A change of what is mounted wakes it.
+    waitForVolumes: () => ({ requeueAfterMs: statusPeriodMs }),
     readNode() {
       known.doubt();
       return observeAgain;

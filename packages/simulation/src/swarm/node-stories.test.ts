@@ -1,6 +1,7 @@
 /** What the swarm has found where nodes come, go and are wrong: each kind of operation alone, in a small world without faults. */
 import { expect, it } from "vitest";
 import { simulateWorld } from "./simulate-world.ts";
+import { simulateSmallWorld } from "./small-world.ts";
 import type { SwarmPlan } from "./swarm-plan.ts";
 
 const calm = {
@@ -19,6 +20,17 @@ it.each(["rbd", "gce-pd"] as const)(
   "a Node is deleted while its agent runs, with migrated volumes of %s (contract.md C1, C2, C8)",
   (plugin) =>
     expectKept(2, { ...calm, plugins: [plugin], beginsMigrated: true, operations: ["nodeDeleted"] }),
+);
+
+// A Node that was made again named no volume in use before its CSINode was written. A volume whose pod ended meanwhile was taken from
+// under its mount (C2).
+it.each([688, 1261, 1988, 2725])(
+  "a Node is deleted while a pod there ends: small world %i (contract.md C2)",
+  async (seed) => {
+    const { violations, counters } = await simulateSmallWorld({ seed });
+    expect(violations).toEqual([]);
+    expect(counters.nodeDeleted).toBeGreaterThan(0);
+  },
 );
 
 // No controller took the pods of a Node that was deleted with its machine, so they never ran elsewhere (C8). And a controller manager

@@ -92,6 +92,8 @@ export interface MountedVolume {
 export interface NodeVolumesStatus {
   /** For `status.volumesInUse`; undefined: leave the field as it is. */
   readonly volumesInUse: readonly string[] | undefined;
+  /** For `status.volumesInUse` of a Node that is made; undefined: what is mounted is not known yet, so no Node is to be made. */
+  readonly volumesFound: readonly string[] | undefined;
   /** To be merged into `status.conditions` by type. */
   readonly conditions: readonly NodeCondition[];
   /** Not undefined: the node is not Ready, for this reason. */
@@ -305,6 +307,7 @@ class RunningNodeVolumes implements NodeVolumes {
   status(): NodeVolumesStatus {
     return {
       volumesInUse: this.volumesInUse(),
+      volumesFound: this.#running?.volumesFound(),
       conditions: this.conditions(),
       error: this.kubeletError(),
     };

@@ -7,7 +7,7 @@ import { resources } from "@longshore/kube";
 import { HostError } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
 import { csiOn, inUse, isReady, migratedNode, nodeWithMount } from "./testing/migrated-node.ts";
-import { csiName, inTreeName, NodeWorld, rootDir } from "./testing/node-world.ts";
+import { csiName, inTreeName, NodeWorld, nodeName, rootDir } from "./testing/node-world.ts";
 import { failOnce } from "./testing/test-driver.ts";
 
 const csiOff = { CSIMigration: true, CSIMigrationAWS: false };
@@ -107,6 +107,24 @@ describe("a volume that was staged before a restart", () => {
     await world.deletePod("p");
     await world.until("not in use", async () => (await inUse(world)).length === 0);
     expect(world.driver.calls.at(-1)).toBe("NodeUnstageVolume vol-1");
+    await second.stop();
+  });
+});
+
+describe("a Node that was deleted while its machine runs", () => {
+  it("is made again with what is mounted, before all of volumesInUse is known (node-agent.md 8, contract.md C2)", async () => {
+    const { world, agent } = await nodeWithMount();
+    agent.crash();
+    // The CSINode goes with its Node, and cannot be made again before it.
+    await world.kube.delete(resources.nodes, { name: nodeName }, world);
+    await world.kube.delete(resources.csiNodes, { name: nodeName }, world);
+    const second = world.start(csiOn);
+    expect(second.volumes.status().volumesFound).toBeUndefined();
+    await world.until("read back", () => second.volumes.status().volumesFound !== undefined);
+    expect(second.volumes.status()).toMatchObject({
+      volumesFound: [csiName("vol-1")],
+      volumesInUse: undefined,
+    });
     await second.stop();
   });
 });

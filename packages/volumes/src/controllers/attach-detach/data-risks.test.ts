@@ -71,6 +71,27 @@ function watched(kube: KubeClient, before: Call): KubeClient {
   });
 }
 
+/** A client whose watch of a resource shows each change so much later, in milliseconds. */
+function laggingWatch(
+  { kube, clock, signal }: ControlPlane,
+  plural: string,
+  lagMs: () => number,
+): KubeClient {
+  const watch: KubeClient["watch"] = (resource, options) => {
+    const events = kube.watch(resource, options);
+    const late = async function* () {
+      for await (const event of events) {
+        if (lagMs() > 0 && resource.plural === plural) await clock.sleep(lagMs(), options?.signal ?? signal);
+        yield event;
+      }
+    };
+    return late();
+  };
+  return new Proxy(kube, {
+    get: (target, property) => (property === "watch" ? watch : Reflect.get(target, property).bind(target)),
+  });
+}
+
 describe("a disk of one writer", () => {
   it("does not go to a second node while the first, where it is uncertain, may use it (controllers.md A7; contract.md C2)", async () => {
     const { plane, start, nodesWithAttachment } = await world(ebs);
@@ -239,6 +260,36 @@ describe("a restart", () => {
     await plane.pass(10_000);
     expect(await nodesWithAttachment()).toEqual([]);
     expect(await plane.volumesAttached("n1")).toEqual([]);
+  });
+});
+
+describe("a Node that was deleted while its machine runs", () => {
+  it("keeps its volume while the deletion has not reached the cache, and when it was made again (controllers.md A7; contract.md C2)", async () => {
+    const { plane, cloud, start } = await world();
+    await plane.create(resources.pods, aPod("p", "n1", claimVolume("a")));
+    let lagMs = 0;
+    start(laggingWatch(plane, "nodes", () => lagMs));
+    await plane.pass(2_000);
+    lagMs = 5_000;
+    // In the cache the node does not use it yet.
+    await plane.setVolumesInUse("n1", [inTreeName]);
+    await plane.delete(resources.nodes, "n1");
+    await plane.delete(resources.pods, "p", "default");
+    await plane.pass(1_000);
+    expect(cloud.calls).toEqual(["attach vol-a i-n1"]);
+    await plane.clock.run(
+      plane.kube.create(
+        resources.nodes,
+        { apiVersion: "v1", kind: "Node", ...aNode("n1"), status: { volumesInUse: [inTreeName] } },
+        plane,
+      ),
+    );
+    await plane.pass(120_000);
+    expect(cloud.calls).toEqual(["attach vol-a i-n1"]);
+    lagMs = 0;
+    await plane.setVolumesInUse("n1", []);
+    await plane.pass(10_000);
+    expect(cloud.calls).toEqual(["attach vol-a i-n1", "detach vol-a i-n1"]);
   });
 });
 

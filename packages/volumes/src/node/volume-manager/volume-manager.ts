@@ -151,6 +151,11 @@ export class VolumeManager implements ManagedVolumes, Component {
     return names;
   }
 
+  /** `status.volumesInUse` of a Node that is made: what may be here. Undefined while that is not read back. */
+  volumesFound(): readonly string[] | undefined {
+    return this.#isRestored ? namesInUse(this.#states) : undefined;
+  }
+
   markReportedInUse(names: readonly string[]): void {
     const unreported = names.filter((name) => !this.#reported.has(name));
     if (this.#reported.posted(names)) this.wakeVolumes(unreported);

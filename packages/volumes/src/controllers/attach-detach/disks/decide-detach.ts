@@ -34,7 +34,7 @@ export function decideDetach(
   if (detachRequestedAtMs === undefined) return { step: "requestDetach", ...on };
   const missingForMs = observed.nowMs - attachment.nodeMissingSinceMs;
   if (attachment.node === undefined && missingForMs < missingNodeMs && !observed.isCompat) {
-    return wait(`node ${nodeName} was deleted: its agent may make it again`, missingNodeMs - missingForMs);
+    return wait(reasonDeleted(nodeName), missingNodeMs - missingForMs);
   }
   const force = forceOf(observed, attachment, detachRequestedAtMs);
   if (attachment.node?.isInUse === true && force === undefined) {
@@ -96,8 +96,8 @@ function waitForUnmount({ nowMs, forceDetachAfterMs }: ObservedDisk, requestedAt
 }
 
 function onEvidence(
-  { evidence }: ObservedDisk,
-  { nodeName, uniqueName, isCsi, isConfirmed }: ObservedAttachment,
+  { evidence, isCompat }: ObservedDisk,
+  { nodeName, uniqueName, isCsi, isConfirmed, node }: ObservedAttachment,
   force: ForceReason | undefined,
 ): DiskStep {
   const on = { nodeName, uniqueName };
@@ -110,7 +110,9 @@ function onEvidence(
     return { step: "readBeforeDetach", ...on, asksNode, asksVolumeAttachment };
   }
   if (isOfThis) {
-    const refusal = refusalOf(live);
+    // A cache that lags still has the Node: from when it sees the deletion, the node is missing.
+    const isJustDeleted = node !== undefined && !isCompat;
+    const refusal = refusalOf(live, isJustDeleted);
     if (refusal !== undefined) return { step: "refuseDetach", ...on, ...refusal };
     if (live.kind !== "failed" && live.hasVolumeAttachment) return { step: "leaveToCsi", ...on };
   }
@@ -119,9 +121,11 @@ function onEvidence(
 
 function refusalOf(
   live: NonNullable<NonNullable<ObservedDisk["evidence"]>["detach"]> | NoEvidence,
+  isJustDeleted: boolean,
 ): { readonly message: string; readonly isNodeEvent: boolean } | undefined {
   if (live.kind === "failed") return { message: live.message, isNodeEvent: false };
-  const { nodeName, uniqueName, isInUse, activeDriver } = live;
+  const { nodeName, uniqueName, isNodeMissing, isInUse, activeDriver } = live;
+  if (isNodeMissing && isJustDeleted) return { message: reasonDeleted(nodeName), isNodeEvent: false };
   if (isInUse) {
     return { message: `volume ${uniqueName} is still in use by node ${nodeName}`, isNodeEvent: false };
   }
@@ -130,6 +134,10 @@ function refusalOf(
     `Volume ${uniqueName} is not detached from node ${nodeName}: its CSINode is missing although driver ` +
     `${activeDriver} has VolumeAttachments there, so who is responsible is unknown; restart the kubelet to write it again`;
   return { message, isNodeEvent: true };
+}
+
+function reasonDeleted(nodeName: string): string {
+  return `node ${nodeName} was deleted: its agent may make it again`;
 }
 
 function wait(reason: string, retryInMs?: number): DiskStep {

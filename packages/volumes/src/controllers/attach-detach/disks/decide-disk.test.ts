@@ -136,6 +136,7 @@ const detachEvidence = (fields: Partial<DetachEvidence> = {}): DetachEvidence =>
   kind: "before detach",
   nodeName: "n1",
   uniqueName: inTreeName,
+  isNodeMissing: false,
   isInUse: false,
   activeDriver: undefined,
   hasVolumeAttachment: false,
@@ -402,7 +403,24 @@ const detaches: readonly Case[] = [
   ],
   [
     "a node that is gone holds nothing",
-    { attachments: [unlisted({ node: undefined })], evidence: { detach: detachEvidence() } },
+    {
+      attachments: [unlisted({ node: undefined })],
+      evidence: { detach: detachEvidence({ isNodeMissing: true }) },
+    },
+    { step: "detachInTree" },
+  ],
+  [
+    "C2: of a Node whose deletion the cache has not seen yet, it is not known for how long it has been missing",
+    { attachments: [unlisted()], evidence: { detach: detachEvidence({ isNodeMissing: true }) } },
+    { step: "refuseDetach", message: "node n1 was deleted: its agent may make it again" },
+  ],
+  [
+    "compat takes it as gone",
+    {
+      attachments: [unlisted()],
+      evidence: { detach: detachEvidence({ isNodeMissing: true }) },
+      isCompat: true,
+    },
     { step: "detachInTree" },
   ],
   [

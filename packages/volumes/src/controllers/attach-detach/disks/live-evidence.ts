@@ -21,6 +21,8 @@ const readTimeoutMs = 30_000;
 /** Before a detach. */
 export interface DetachEvidence extends VolumeOnNode {
   readonly kind: "before detach";
+  /** There is no such Node any more. */
+  readonly isNodeMissing: boolean;
   readonly isInUse: boolean;
   /** The node's CSINode is missing although this driver has VolumeAttachments there. */
   readonly activeDriver: string | undefined;
@@ -68,7 +70,7 @@ export async function readBeforeDetach(
   signal: AbortSignal,
 ): Promise<DetachEvidence | NoEvidence> {
   const { nodeName, uniqueName } = attachment;
-  const nothing = { isInUse: false, activeDriver: undefined };
+  const nothing = { isNodeMissing: false, isInUse: false, activeDriver: undefined };
   return orFailure(context, { nodeName, uniqueName }, "before detach", signal, async (within) => {
     const onNode = asks.asksNode ? await readNode(context, attachment, within) : nothing;
     const hasVolumeAttachment =
@@ -77,25 +79,23 @@ export async function readBeforeDetach(
   });
 }
 
-/** A node that is gone holds nothing. */
 async function readNode(
   context: AttachDetachContext,
   attachment: Attachment,
   signal: AbortSignal,
-): Promise<Pick<DetachEvidence, "isInUse" | "activeDriver">> {
+): Promise<Pick<DetachEvidence, "isNodeMissing" | "isInUse" | "activeDriver">> {
   const { nodeName } = attachment;
   const { kube } = context.env;
   const node = await kube.get(resources.nodes, { name: nodeName }, { signal });
-  if (node === undefined) return { isInUse: false, activeDriver: undefined };
-  if (nodeUses(node, attachment, formsAttached(context, attachment))) {
-    return { isInUse: true, activeDriver: undefined };
-  }
+  const found = { isNodeMissing: node === undefined, isInUse: false, activeDriver: undefined };
+  if (node === undefined) return found;
+  if (nodeUses(node, attachment, formsAttached(context, attachment))) return { ...found, isInUse: true };
   const { inTreePlugin } = context.ownersOf(attachment);
   const driver = inTreePlugin === undefined ? undefined : gatesOfPlugin(inTreePlugin)?.driverName;
-  if (driver === undefined || context.settings.compat) return { isInUse: false, activeDriver: undefined };
+  if (driver === undefined || context.settings.compat) return found;
   const csiNode = await kube.get(resources.csiNodes, { name: nodeName }, { signal });
   const drivers = csiNode === undefined ? await readActiveDrivers(context, nodeName, signal) : [];
-  return { isInUse: false, activeDriver: drivers.includes(driver) ? driver : undefined };
+  return { ...found, activeDriver: drivers.includes(driver) ? driver : undefined };
 }
 
 /**
