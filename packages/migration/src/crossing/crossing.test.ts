@@ -61,6 +61,29 @@ describe("runCrossing", () => {
     });
     expect(flips).toEqual(["n1", "n0"]);
   });
+
+  it("also carries a node across that is deleted at its turn, and comes back while the run goes on", async () => {
+    const { kube, cluster } = aCluster(
+      (c) => {
+        const nodes = c.objects.get("nodes") ?? [];
+        c.objects.set(
+          "nodes",
+          nodes.filter(({ metadata }) => metadata?.name !== "n1"),
+        );
+        c.objects.set("pods", []);
+      },
+      [pod],
+    );
+    cluster.addNode("n2");
+    const flips: string[] = [];
+    await cross(kube, {
+      onFlip: (node) => {
+        flips.push(node);
+        if (node === "n2") cluster.addNode("n1");
+      },
+    });
+    expect(flips).toEqual(["n2", "n1"]);
+  });
 });
 
 describe("journals of several plugins", () => {
