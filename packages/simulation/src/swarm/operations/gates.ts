@@ -40,7 +40,8 @@ export const crossing: Operation = (operators, { name, target, isOn, killMs, hap
 
 /**
  * A machine that was off, with its Node deleted, is none that a crossing sees: it comes back with the gates that it had. Where it still has
- * the gate after a way back, its volumes have no controller, so that its operators go the way again once it is there. @throws
+ * the gate after a way back, its volumes have no controller, so that its operators go the way again once it is there
+ * (docs/playbooks/node-lost-mid-crossing.md). @throws
  */
 async function expectNoneLeft(operators: Operators, plugin: PluginName): Promise<void> {
   const { platform, config } = operators.env.cluster;
