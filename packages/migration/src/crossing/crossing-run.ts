@@ -97,8 +97,8 @@ export class CrossingRun {
       for (const batch of batchesOf(chosen, maxUnavailable)) {
         if (batches === pauseAfter) return news.filter((name) => !seen.has(name) && !this.#isDone(name));
         const stepsBefore = this.steps.length;
-        await this.#crossBatch(batch);
-        for (const name of batch) seen.add(name);
+        // One that is deleted meanwhile may come back, as it was.
+        for (const name of await this.#crossBatch(batch)) seen.add(name);
         // A batch whose nodes had all crossed before is none to pause after.
         if (this.steps.length > stepsBefore) batches++;
         await this.#requireNoSigns();
@@ -106,15 +106,16 @@ export class CrossingRun {
     }
   }
 
-  /** The nodes of the batch at the same time; where one fails the others are ended, too. */
-  async #crossBatch(names: readonly string[]): Promise<void> {
+  /** The nodes of the batch at the same time; where one fails the others are ended, too. @returns those that were not deleted */
+  async #crossBatch(names: readonly string[]): Promise<readonly string[]> {
     const failed = new AbortController();
     const signal = AbortSignal.any([this.#signal, failed.signal]);
     const errors: unknown[] = [];
+    const crossed: string[] = [];
     await Promise.all(
       names.map(async (name) => {
         try {
-          await this.#crossOne(name, signal);
+          if (await this.#crossOne(name, signal)) crossed.push(name);
         } catch (error) {
           errors.push(error);
           failed.abort(error);
@@ -122,9 +123,11 @@ export class CrossingRun {
       }),
     );
     if (errors.length > 0) throw errors[0];
+    return crossed;
   }
 
-  async #crossOne(name: string, signal: AbortSignal): Promise<void> {
+  /** @returns whether it has crossed; false when it was deleted */
+  async #crossOne(name: string, signal: AbortSignal): Promise<boolean> {
     if (!this.#isPlanned(name)) {
       throw new PlanError(
         `Node ${name}: it is not in the plan of ${this.#options.plan?.madeAt}: make a plan of the nodes that are left, and go on with that`,
@@ -138,6 +141,7 @@ export class CrossingRun {
         this.#keeper.write(this.#done.add(name), within),
       );
     }
+    return hasCrossed;
   }
 
   #isDone(name: string): boolean {

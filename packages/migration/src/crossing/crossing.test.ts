@@ -1,4 +1,4 @@
-import type { KubeObject, PersistentVolume, PersistentVolumeClaim, Stored } from "@longshore/kube";
+import type { KubeObject, Node, PersistentVolume, PersistentVolumeClaim, Stored } from "@longshore/kube";
 import { SimulatedHost } from "@longshore/runtime";
 import { describe, expect, it } from "vitest";
 import { crossingSubject } from "./crossing-subject.ts";
@@ -23,6 +23,33 @@ describe("runCrossing", () => {
     expect(flips).toEqual([]);
   });
 
+  // An administrator drained the node for a while during the crossing, and lifted the cordon of both: the pods came back as fast as the
+  // crossing evicted them, ten times in a second.
+  it("cordons a node again whose cordon was lifted while it is drained", async () => {
+    let evictions = 0;
+    const { kube, cluster } = aCluster(
+      (c) => {
+        const [node] = c.objects.get("nodes") ?? [];
+        if (++evictions === 1) Object.assign(node ?? {}, { spec: {} });
+        const isCordoned = (node as Stored<Node> | undefined)?.spec?.unschedulable === true;
+        c.objects.set("pods", isCordoned ? [] : [pod]);
+      },
+      [pod],
+    );
+    const flips: string[] = [];
+    await cross(kube, { onFlip: (node) => flips.push(node) });
+    expect({ flips, evictions }).toEqual({ flips: ["n1"], evictions: 2 });
+    expect(cluster.objects.get("nodes")).toMatchObject([{ spec: {}, metadata: { annotations: {} } }]);
+  });
+
+  it("asks more and more seldom for the evictions of pods that come to a cordoned node all the same", async () => {
+    let evictions = 0;
+    const { kube } = aCluster(() => void evictions++, [pod]);
+    await expect(cross(kube)).rejects.toMatchObject({ name: "StepTimeoutError" });
+    // In a step's minute.
+    expect(evictions).toBeLessThan(20);
+  });
+
   it("also carries a node across that joins while it runs", async () => {
     const { kube, cluster } = aCluster((c) => void c.objects.set("pods", []), [pod]);
     const flips: string[] = [];
@@ -33,6 +60,29 @@ describe("runCrossing", () => {
       },
     });
     expect(flips).toEqual(["n1", "n0"]);
+  });
+
+  it("also carries a node across that is deleted at its turn, and comes back while the run goes on", async () => {
+    const { kube, cluster } = aCluster(
+      (c) => {
+        const nodes = c.objects.get("nodes") ?? [];
+        c.objects.set(
+          "nodes",
+          nodes.filter(({ metadata }) => metadata?.name !== "n1"),
+        );
+        c.objects.set("pods", []);
+      },
+      [pod],
+    );
+    cluster.addNode("n2");
+    const flips: string[] = [];
+    await cross(kube, {
+      onFlip: (node) => {
+        flips.push(node);
+        if (node === "n2") cluster.addNode("n1");
+      },
+    });
+    expect(flips).toEqual(["n2", "n1"]);
   });
 });
 

@@ -1,6 +1,7 @@
 /**
  * Empties a node of pods by eviction, so that PodDisruptionBudgets are kept. Pods of DaemonSets and
- * mirror pods stay. Source: policy Eviction; docs/behaviour/migration-controllers.md C1.
+ * mirror pods stay. The node is kept cordoned: where its cordon was lifted meanwhile, the pods come back as fast as they are evicted.
+ * Source: policy Eviction; docs/behaviour/migration-controllers.md C1.
  */
 import {
   isConflict,
@@ -15,6 +16,7 @@ import {
   type Stored,
 } from "@longshore/kube";
 import { backoffMs, type Clock } from "@longshore/runtime";
+import { cordon } from "./cordon.ts";
 import { listBudgets } from "./list-budgets.ts";
 import { leftByDrain } from "./pod-facts.ts";
 import { drainWait } from "./waits.ts";
@@ -27,31 +29,39 @@ export interface DrainEnv {
 }
 
 const pollMs = 100;
-const blockedBackoff = { initialMs: 250, maximumMs: 5000 };
+const evictionBackoff = { initialMs: 250, maximumMs: 5000 };
 
-/** Evicts until no pod that a drain takes is left on the node; `onWaiting` receives what it waits for. */
+/**
+ * Evicts until no pod that a drain takes is left on the node; `onWaiting` receives what it waits for.
+ *
+ * @param why for what the node is cordoned, see {@link cordon}
+ */
 export async function drainNode(
   env: DrainEnv,
   nodeName: string,
+  why: string,
   onWaiting: OnWaiting,
   signal: AbortSignal,
 ): Promise<void> {
   const policyVersion =
     (await env.kube.servedVersion(resources.podDisruptionBudgets, { signal })) ?? "v1beta1";
-  let blocked = 0;
+  let rounds = 0;
   for (;;) {
     const pods = await podsToDrain(env.kube, nodeName, signal);
     if (pods.length === 0) return;
+    const running = pods.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+    if (running.length > 0) await cordon(env.kube, nodeName, why, signal);
     const refused = new Map<string, string>();
-    for (const pod of pods.filter((p) => p.metadata.deletionTimestamp === undefined)) {
+    for (const pod of running) {
       const refusal = await evict(env.kube, pod, policyVersion, signal);
       if (refusal !== undefined) refused.set(pod.metadata.uid, refusal);
     }
     const budgets = refused.size === 0 ? [] : await listBudgets(env.kube, signal);
     onWaiting(drainWait(pods, refused, budgets, env.clock.now()));
-    if (refused.size === 0) blocked = 0;
-    // Each refused eviction costs a request in every round, so refusals back off; waiting costs one list.
-    await env.clock.sleep(refused.size === 0 ? pollMs : backoffMs(blockedBackoff, ++blocked), signal);
+    if (running.length > 0) rounds++;
+    // Each eviction costs a request, so rounds with refusals, or with pods that have come since, back off; waiting costs one list.
+    const isToWait = running.length === 0 || (rounds === 1 && refused.size === 0);
+    await env.clock.sleep(isToWait ? pollMs : backoffMs(evictionBackoff, rounds), signal);
   }
 }
 

@@ -10,6 +10,7 @@ import type { CrossingMark } from "./platform.ts";
 import type { Place, StepRunner } from "./step-runner.ts";
 import type { Wait } from "./wait.ts";
 import { gatesWait, volumesWait, waitFor } from "./waits.ts";
+import type { OnWaiting } from "./watch-step.ts";
 
 /** Whether a node that is being flipped is still there is asked so often, in milliseconds. */
 const thereMs = 1000;
@@ -65,13 +66,13 @@ class NodeCrossing {
       ),
     drain: () =>
       this.#step(this.#place("drain", "its pods to end"), (onWaiting, signal) =>
-        drainNode(this.#env, this.#nodeName, onWaiting, signal),
+        this.#drain(onWaiting, signal),
       ),
     "volumes gone": () =>
       this.#step(this.#place("volumes gone", "its volumes to be detached"), (onWaiting, signal) =>
         this.#runner.until(onWaiting, signal, async () => {
           // A scheduler that has not yet heard of the cordon may still bind pods, whose volumes would never go.
-          await drainNode(this.#env, this.#nodeName, onWaiting, signal);
+          await this.#drain(onWaiting, signal);
           return this.#volumesLeft(signal);
         }),
       ),
@@ -109,7 +110,7 @@ class NodeCrossing {
         if (lack === undefined) return undefined;
         if ((await kube.get(resources.nodes, { name: nodeName }, { signal })) === undefined) return undefined;
         // Pods that were bound late would keep the agent, and with it the CSINode, on the old path.
-        if (platform.rollsNodes !== true) await drainNode(this.#env, nodeName, onWaiting, signal);
+        if (platform.rollsNodes !== true) await this.#drain(onWaiting, signal);
         return waitFor("CSINode", nodeName, `waits for ${lack}`);
       }),
     );
@@ -140,6 +141,10 @@ class NodeCrossing {
     const { items } = await kube.list(resources.volumeAttachments, { signal });
     const left = volumesLeft(this.#options.subject, node, items);
     return left.length === 0 ? undefined : volumesWait(this.#nodeName, left, items);
+  }
+
+  #drain(onWaiting: OnWaiting, signal: AbortSignal): Promise<void> {
+    return drainNode(this.#env, this.#nodeName, this.#options.subject.shortName, onWaiting, signal);
   }
 
   #isGone(): Promise<boolean> {

@@ -47,6 +47,19 @@ it.each([true, false])(
     }),
 );
 
+// A crossing sees no machine that is off and whose Node is deleted. It came back with the gate that it had, after the control plane had gone
+// back: nothing was attached there until the operators went the way back again (C8).
+it("a machine is off, and its Node deleted, while its plugin goes the way back (contract.md C8)", () =>
+  expectKept(3, {
+    ...calm,
+    nodes: 1,
+    nodeDecides: false,
+    plugins: ["aws-ebs"],
+    beginsMigrated: true,
+    operations: ["nodeReplaced", "crossing"],
+    rounds: 4,
+  }));
+
 // Whether a node lives was decided by the time that it had written into its lease: one whose clock was ahead was ready for ever when it
 // was off, and one whose clock was behind was never ready (C8).
 it("clocks of nodes are wrong, and machines are out of service (contract.md C8)", () =>

@@ -1,10 +1,10 @@
 /** Operations on the path of volumes: a gate is flipped, a crossing or a conversion is run, killed once, and run to its end. */
-import { clusterPlugin } from "@longshore/local";
+import { clusterPlugin, type PluginName } from "@longshore/local";
 import { crossingSubject, runCrossing } from "@longshore/migration";
 import { SimulatedHost } from "@longshore/runtime";
 import { convertVolumes, undoVolumes } from "../../carry-volumes.ts";
 import { killedOnce } from "./mortal.ts";
-import type { Operation } from "./operators.ts";
+import type { Operation, Operators } from "./operators.ts";
 
 /** Sets the gate of a plugin in one place. */
 export const gateFlip: Operation = (operators, { target, isOn, happens }) => {
@@ -33,9 +33,23 @@ export const crossing: Operation = (operators, { name, target, isOn, killMs, hap
   operators.change(
     killedOnce(operators, name, host, killMs, async (env, signal) => {
       await runCrossing(env, options, signal);
+      if (!isOn) await expectNoneLeft(operators, plugin);
     }),
   );
 };
+
+/**
+ * A machine that was off, with its Node deleted, is none that a crossing sees: it comes back with the gates that it had. Where it still has
+ * the gate after a way back, its volumes have no controller, so that its operators go the way again once it is there
+ * (docs/playbooks/node-lost-mid-crossing.md). @throws
+ */
+async function expectNoneLeft(operators: Operators, plugin: PluginName): Promise<void> {
+  const { platform, config } = operators.env.cluster;
+  for (const { name } of config.nodes) {
+    const gates = await platform.configuredNodeGates?.(name, operators.signal);
+    if (gates?.[clusterPlugin(plugin).gate] === true) throw new Error(`${name} has not gone back`);
+  }
+}
 
 /** The volumes of a plugin are converted to native ones of its driver, or carried back; the process dies once. */
 export const conversion: Operation = (operators, { name, target, isOn, killMs, happens }) => {

@@ -1,6 +1,7 @@
 /** What comes next for a volume, as tables. Source: docs/behaviour/node-agent.md 6, 7. */
 import { pureDecision } from "@longshore/kube/testing";
 import { describe, expect, it } from "vitest";
+import type { VolumeSpec } from "../../../framework/volume-spec.ts";
 import type { ActualPod, ActualVolume } from "../actual-state.ts";
 import type { DesiredPod, DesiredVolume } from "../desired-state.ts";
 import type { MountProgress } from "./decide-mount-step.ts";
@@ -327,6 +328,41 @@ describe("a volume that pods get as a device, under another PersistentVolume's n
     "is torn down at the place of the old name first",
     { ...attached, desired, actual: left, failures: failure("map_volume", "a", 4000) },
     { step: "unmapDevice", volume: left },
+  );
+});
+
+describe("a volume that is staged under another PersistentVolume's name (decision 0031)", () => {
+  // Its driver could not unstage it for a while, so that it was still staged when its volume was converted, which keeps its handle. The
+  // pod's directory was then published from the new name's place, where nothing was staged: refused for ever.
+  const getDeviceMountPath = ({ persistentVolume }: VolumeSpec) => `/pv/${persistentVolume?.metadata?.name}`;
+  const staging = { ...plugin, newDeviceMounter: () => ({ getDeviceMountPath }) } as never;
+  const named = (name: string) => ({ ...spec, persistentVolume: { metadata: { name } } });
+  const pod = { ...wants("a"), spec: named("pv-csi") };
+  const desired = { ...desiredBy("a"), plugin: staging, pods: new Map([["a", pod]]) };
+  const stagedAt = (path: string, state: "mounted" | "uncertain", ...pods: ActualPod[]): ActualVolume => ({
+    ...actualWith(state, ...pods),
+    device: { state, path },
+  });
+  for (const state of ["mounted", "uncertain"] as const) {
+    const left = stagedAt("/pv/pv", state);
+    const seen = { ...attached, desired, actual: left };
+    check(`is unstaged there first: ${state}`, seen, { step: "unmountDevice", volume: left });
+    check(
+      `is not staged anew while that fails: ${state}`,
+      { ...seen, failures: failure("unmount_device", wholeVolume, 1200) },
+      { step: "wait", ms: 200 },
+    );
+  }
+  const begins = { step: "beginMount", volume: desired, pod };
+  check(
+    "is mounted where its place is that of the pod's",
+    { ...attached, desired, actual: stagedAt("/pv/pv-csi", "mounted") },
+    begins,
+  );
+  check(
+    "is mounted beside another pod's mount",
+    { ...attached, desired, actual: stagedAt("/pv/pv", "mounted", mountOf("b", "mounted")) },
+    begins,
   );
 });
 

@@ -6,7 +6,9 @@
  *  - Nothing is mounted before the controller has confirmed the attachment, after the posted `volumesInUse` named it.
  *  - Nothing is unmounted for a pod that may still use it, or about which too little is known.
  *  - A volume is forgotten only after its device is certainly not mounted.
+ *  - A volume has one device: one that is left where no pod wants it goes before another is set up.
  */
+import { isDeviceMountable } from "../../../framework/volume-plugin.ts";
 import { isBlockSpec, specName, type VolumeSpec } from "../../../framework/volume-spec.ts";
 import type { ActualPod, ActualVolume } from "../actual-state.ts";
 import type { DesiredPod, DesiredVolume } from "../desired-state.ts";
@@ -140,7 +142,7 @@ function mounts(observed: ObservedVolume): readonly Due[] {
   const { desired, actual, isDriverMissing, isPathDecided, toRemount } = observed;
   if (desired === undefined || !isPathDecided) return [];
   if (actual?.attachVerified !== true) return verification(observed, desired);
-  if (isDriverMissing) return [];
+  if (isDriverMissing || isDeviceInTheWay(desired, actual)) return [];
   return [...desired.pods]
     .filter(([podUID]) => actual.pods.get(podUID)?.state !== "mounted" || toRemount.has(podUID))
     .map(([podUID, pod]) => ({
@@ -178,15 +180,25 @@ function releases(observed: ObservedVolume): readonly Due[] {
   return [{ atMs, step: { step: isBlock ? "unmapDevice" : "unmountDevice", volume: actual } }];
 }
 
-/** Whether a pod wants the volume as its device is set up: mounted, or mapped under the name of its PersistentVolume, which a conversion changes. */
+/** Whether a pod wants the volume as its device is set up: mapped or mounted, and where. A conversion changes the name that both go by. */
 export function isDeviceWanted(
   desired: DesiredVolume | undefined,
   { device }: Pick<ActualVolume, "device">,
 ): boolean {
+  if (desired === undefined) return false;
   const { block } = device;
-  return [...(desired?.pods.values() ?? [])].some(({ spec }) =>
-    block === undefined ? !isBlockSpec(spec) : isBlockSpec(spec) && specName(spec) === block.volumeName,
-  );
+  return [...desired.pods.values()].some(({ spec }) => {
+    if (isBlockSpec(spec) || block !== undefined)
+      return isBlockSpec(spec) && specName(spec) === block?.volumeName;
+    const { plugin } = desired;
+    return !isDeviceMountable(plugin) || plugin.newDeviceMounter().getDeviceMountPath(spec) === device.path;
+  });
+}
+
+/** Nothing but a device is here, and that where no pod wants it: it goes before anything is mounted, which would not use it. */
+function isDeviceInTheWay(desired: DesiredVolume, actual: ActualVolume): boolean {
+  if (actual.device.state === "notMounted" || actual.pods.size > 0) return false;
+  return !isDeviceWanted(desired, actual);
 }
 
 /** Mounts of drivers that renew what is in them. */
