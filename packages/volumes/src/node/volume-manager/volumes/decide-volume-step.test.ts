@@ -335,7 +335,7 @@ describe("a volume that is staged under another PersistentVolume's name (decisio
   // Its driver could not unstage it for a while, so that it was still staged when its volume was converted, which keeps its handle. The
   // pod's directory was then published from the new name's place, where nothing was staged: refused for ever.
   const getDeviceMountPath = ({ persistentVolume }: VolumeSpec) => `/pv/${persistentVolume?.metadata?.name}`;
-  const staging = { ...plugin, newDeviceMounter: () => ({ getDeviceMountPath }) } as never;
+  const staging = { newDeviceMounter: () => ({ getDeviceMountPath }) } as never;
   const named = (name: string) => ({ ...spec, persistentVolume: { metadata: { name } } });
   const pod = { ...wants("a"), spec: named("pv-csi") };
   const desired = { ...desiredBy("a"), plugin: staging, pods: new Map([["a", pod]]) };
