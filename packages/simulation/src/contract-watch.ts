@@ -241,10 +241,12 @@ export function pathOfMount({ target }: Pick<Mount, "target">): VolumePath {
 }
 
 /**
- * The disk that an in-tree volume names; undefined where there is none. One of the two may have more in front: a zone, a pool,
- * an account (docs/behaviour/volume-plugins.md 8.3).
+ * The disk that a volume names; undefined where there is none. An in-tree volume and the disk may have more in front than the other: a zone,
+ * a pool, an account. The handle of a share has more behind (docs/behaviour/volume-plugins.md 8.3, translation of Azure File).
  */
 export function diskOf(handle: string, { disks }: Pick<WorldView, "disks">): string | undefined {
   const id = [handle, handle.split("/").at(-1) ?? ""].find((each) => disks.has(each));
-  return id ?? [...disks].find((each) => each.endsWith(`/${handle}`) || each.endsWith(`#${handle}`));
+  const isOf = (disk: string) =>
+    disk.endsWith(`/${handle}`) || disk.endsWith(`#${handle}`) || handle.startsWith(`${disk}#`);
+  return id ?? [...disks].find(isOf);
 }
