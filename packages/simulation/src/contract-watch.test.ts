@@ -1,7 +1,7 @@
 import type { CSINode, PersistentVolume, Stored } from "@longshore/kube";
 import { migratedPluginsAnnotation } from "@longshore/storage";
 import { expect, it } from "vitest";
-import { ContractWatch, type WorldView } from "./contract-watch.ts";
+import { ContractWatch, diskOf, type WorldView } from "./contract-watch.ts";
 
 const plugin = "kubernetes.io/cinder";
 const node = "node-1";
@@ -89,4 +89,14 @@ it("C2: a detach of what is mounted is asked for, whether or not the provider re
   expect(watch.violations).toEqual([]);
   watch.asked({ ...call, op: "detach", path: "csi" }, world(parts));
   expect(watch.violations).toEqual([`C2: csi asks to detach d@node-1, which is mounted at ${csiMount}`]);
+});
+
+it.each([
+  ["aws://us-east-1a/vol-1", "vol-1", "vol-1"],
+  ["image", "pool/image", "pool/image"],
+  ["share", "g#a#share", "g#a#share"],
+  ["g#a#share#share#default", "g#a#share", "g#a#share"],
+  ["g#a#share2#share2#default", "g#a#share", undefined],
+])("the disk of the handle %s among %s is %s", (handle, disk, expected) => {
+  expect(diskOf(handle, { disks: new Set([disk]) })).toBe(expected);
 });
