@@ -42,7 +42,7 @@ describe("runCrossing", () => {
     expect(cluster.objects.get("nodes")).toMatchObject([{ spec: {}, metadata: { annotations: {} } }]);
   });
 
-  it("asks more and more seldom for the evictions of pods that come to a cordoned node all the same", async () => {
+  it("asks more and more seldom for the evictions of pods that come to a cordoned node nevertheless", async () => {
     let evictions = 0;
     const { kube } = aCluster(() => void evictions++, [pod]);
     await expect(cross(kube)).rejects.toMatchObject({ name: "StepTimeoutError" });

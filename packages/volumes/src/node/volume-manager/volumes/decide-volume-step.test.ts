@@ -348,7 +348,7 @@ describe("a volume that is staged under another PersistentVolume's name (decisio
     const seen = { ...attached, desired, actual: left };
     check(`is unstaged there first: ${state}`, seen, { step: "unmountDevice", volume: left });
     check(
-      `is not staged anew while that fails: ${state}`,
+      `is not staged again while that fails: ${state}`,
       { ...seen, failures: failure("unmount_device", wholeVolume, 1200) },
       { step: "wait", ms: 200 },
     );
