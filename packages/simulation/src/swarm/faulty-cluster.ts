@@ -1,0 +1,138 @@
+/** The cluster of a world: every component of it lives behind faulty seams, and can be cut off from them or stopped at any time. */
+import type { KubeObject } from "@longshore/kube";
+import { clusterConfig, createInProcessCluster, type InProcessCluster, type Seams } from "@longshore/local";
+import { type Random, type RuntimeEnv, silentLogger } from "@longshore/runtime";
+import type { CloudCaller } from "@longshore/volumes";
+import { type CallGate, Life } from "../cut.ts";
+import type { FaultyCloud } from "../faulty-cloud.ts";
+import { attachmentCalls } from "../world.ts";
+import { countedClient } from "./counted-client.ts";
+import { Machines } from "./machines.ts";
+import { withFaultyWatches } from "./swarm-faults.ts";
+import type { SwarmPlan } from "./swarm-plan.ts";
+import { swarmPrograms } from "./swarm-writer.ts";
+import { WorldFaults, type WorldFaultsEnv } from "./world-faults.ts";
+import { zonalCloud } from "./zonal-cloud.ts";
+
+type ClusterConfig = InProcessCluster["config"];
+
+/** What it needs. */
+export interface FaultyClusterEnv extends Omit<WorldFaultsEnv, "cluster" | "isRunning" | "die"> {
+  readonly random: Random;
+  readonly signal: AbortSignal;
+  /** The CustomResourceDefinitions of snapshots; none: there are no snapshots. */
+  readonly snapshotDefinitions: readonly KubeObject[];
+  /** A component has died, and is to be started again after so many milliseconds. */
+  onDied(component: string, downMs: number): void;
+}
+
+/** The cluster. */
+export class FaultyCluster {
+  readonly faults: WorldFaults;
+  readonly machines: Machines;
+  readonly #env: FaultyClusterEnv;
+  readonly #lives = new Map<string, Life>();
+  #cluster: InProcessCluster | undefined;
+
+  constructor(env: FaultyClusterEnv) {
+    this.#env = env;
+    const { random, plan, signal, checks } = env;
+    this.machines = new Machines({ random, plan, signal, watch: checks.watch });
+    this.faults = new WorldFaults({
+      ...env,
+      cluster: () => this.#cluster,
+      isRunning: (component) => this.#cluster?.isRunning(component) === true,
+      die: (component, downMs) => {
+        this.crash(component);
+        env.onDied(component, downMs);
+      },
+    });
+  }
+
+  /** Undefined while it comes up. */
+  get running(): InProcessCluster | undefined {
+    return this.#cluster;
+  }
+
+  /** Brings it up. */
+  async start(): Promise<InProcessCluster> {
+    const { clock, random, plan, reached, checks, snapshotDefinitions } = this.#env;
+    const config = configOf(plan);
+    const gate = this.faults.gate();
+    const cloud = this.faults.cloud();
+    const env: RuntimeEnv = {
+      clock,
+      random: random.fork("cluster"),
+      logger: silentLogger,
+      meter: reached.meter(),
+    };
+    const cluster = await createInProcessCluster(env, {
+      config,
+      restartsEnded: true,
+      standby: plan.operations.includes("leaderPaused"),
+      snapshotDefinitions,
+      programs: (host) => {
+        const { history, devices } = checks;
+        return swarmPrograms({ clock: this.machines.of(host.name).clock(clock), history, devices }, host);
+      },
+      isolate: (name, seams) => this.#isolate(config, gate, cloud, name, seams),
+    });
+    this.#cluster = cluster;
+    return cluster;
+  }
+
+  /** The component is cut off and forgotten. */
+  crash(component: string): void {
+    const cluster = this.#cluster;
+    if (cluster === undefined) return;
+    cluster.drop(component);
+    const life = this.#lives.get(component);
+    this.#env.reached.crashed(component, life?.underWay ?? []);
+    for (const endpoint of life?.cut() ?? []) cluster.csi.crash(endpoint);
+  }
+
+  /** Stops a process, and returns the function that lets it go on. */
+  pause(component: string): () => void {
+    const life = this.#lives.get(component);
+    life?.pause();
+    return () => life?.goOn();
+  }
+
+  /** A machine loses its power, with all that runs on it. */
+  async losePower(cluster: InProcessCluster, node: string): Promise<void> {
+    // Also what is starting or stopping there.
+    for (const component of [node, `csi-node/${node}`]) this.crash(component);
+    await this.machines.losePower(cluster, node);
+  }
+
+  #isolate(config: ClusterConfig, gate: CallGate, cloud: FaultyCloud, name: string, seams: Seams): Seams {
+    const { clock, checks } = this.#env;
+    const { runtime } = seams;
+    if ("losePower" in runtime) this.machines.endsWithPower(name, runtime.losePower as () => void);
+    const node = config.nodes.find((each) => [each.name, `csi-node/${each.name}`].includes(name));
+    const machine = node && this.machines.of(node.name);
+    const life = new Life(name, gate, machine);
+    this.#lives.set(name, life);
+    return life.seams({
+      ...seams,
+      kube: countedClient(withFaultyWatches(this.faults.ofCalls, name, seams.kube), (verb, object) =>
+        checks.requests.asked(name, verb, object, clock.monotonicMs()),
+      ),
+      cloudFor: (caller: CloudCaller) => {
+        const provider = seams.cloudFor(caller);
+        const fromHere = machine === undefined ? provider : machine.whilePowered(provider);
+        const isOut = (of: string) => this.machines.isOut(of, this.#cluster);
+        return zonalCloud(cloud.around(fromHere, attachmentCalls(config, caller)), isOut);
+      },
+    });
+  }
+}
+
+function configOf({ nodes, zones, plugins, nodeDecides }: SwarmPlan): ClusterConfig {
+  const spread = clusterConfig(nodes, "unprivileged", {
+    plugins,
+    ...(nodeDecides ? { nodeDecidesMigration: true } : {}),
+  });
+  const nodesIn = spread.nodes.map((node, at) => ({ ...node, zone: spread.nodes[at % zones]?.zone ?? "" }));
+  return { ...spread, nodes: nodesIn };
+}

@@ -1,0 +1,73 @@
+/** What must hold in a world of the swarm, at every step: the contract, the order of records, sizes, and the number of requests. */
+import type { InProcessCluster } from "@longshore/local";
+import { type AttachmentCall, ContractWatch, type WorldView } from "../contract-watch.ts";
+import type { SeamCall } from "../cut.ts";
+import { worldOf } from "../world.ts";
+import { OpenDevices } from "./open-devices.ts";
+import { leaderOf } from "./operations/leaders.ts";
+import { RecordHistory } from "./record-history.ts";
+import { RequestWatch } from "./request-watch.ts";
+import { SizeWatch } from "./size-watch.ts";
+import type { SwarmPlan } from "./swarm-plan.ts";
+import type { WorldStory } from "./world-story.ts";
+
+/** No component needs as many requests for an object in a minute, whatever goes wrong. */
+const requestsMax = 600;
+
+/** What of the cloud's calls changes something. */
+const changesDisks: ReadonlySet<string> = new Set(["attachDisk", "detachDisk", "createDisk", "deleteDisk"]);
+
+/** Looks at one world. */
+export class WorldChecks {
+  readonly watch: ContractWatch;
+  readonly history: RecordHistory;
+  readonly devices = new OpenDevices();
+  readonly requests: RequestWatch;
+  readonly #sizes: SizeWatch | undefined;
+
+  constructor(plan: SwarmPlan, story: WorldStory) {
+    this.watch = new ContractWatch(
+      ({ op, path, diskId, nodeName }) => story.trace("disk", diskId, `${path} ${op} ${nodeName}`),
+      (violation) => story.trace("broken", "the contract is broken:", violation),
+    );
+    this.history = new RecordHistory((what) => this.watch.report("C3", what));
+    const onShrunk = (what: string) => this.watch.report("C3", what);
+    this.#sizes = plan.operations.includes("claimGrown") ? new SizeWatch(onShrunk) : undefined;
+    this.requests = new RequestWatch(requestsMax, (what) => this.watch.report("C8", what));
+  }
+
+  /** Whatever has changed, the contract holds. */
+  look(cluster: InProcessCluster): void {
+    this.watch.check(this.#view(cluster));
+    this.#sizes?.check(cluster);
+    for (const violation of cluster.disks.violations) this.watch.report("C2", violation);
+  }
+
+  /** An attach or detach takes effect now. */
+  asked(call: AttachmentCall, cluster: InProcessCluster | undefined): void {
+    this.watch.asked(call, cluster && this.#view(cluster));
+  }
+
+  /** The disk is attached. */
+  attached(call: AttachmentCall, cluster: InProcessCluster): void {
+    this.watch.attachAnswered(call, this.#view(cluster));
+  }
+
+  /** A controller manager that does not lead asks nothing of the cloud: its successor may have attached what it would detach. */
+  onlyLeaderChanges({ component, seam, method }: SeamCall, cluster: InProcessCluster): void {
+    if (seam !== "cloud" || !component.startsWith("controller-manager")) return;
+    if (!changesDisks.has(method)) return;
+    const leader = leaderOf(cluster);
+    if (leader === component) return;
+    this.watch.report("C2", `${component} asks for ${method}, although ${leader ?? "no other"} leads`);
+  }
+
+  /** A device that a program has open is looked at as a mount. */
+  #view(cluster: InProcessCluster): WorldView {
+    const world = worldOf(cluster);
+    const mounts = [...world.mounts].map(
+      ([node, mounted]) => [node, [...mounted, ...this.devices.of(node)]] as const,
+    );
+    return { ...world, mounts: new Map(mounts) };
+  }
+}
