@@ -4,7 +4,9 @@ import {
   clusterConfig,
   clusterPlugin,
   createInProcessCluster,
+  type DriverProgramRun,
   type InProcessCluster,
+  type Seams,
 } from "@longshore/local";
 import {
   type Clock,
@@ -26,6 +28,8 @@ import { TraceHash, type TraceKind, traceLine } from "../trace.ts";
 import { attachmentCalls, worldOf } from "../world.ts";
 import { countedClient } from "./counted-client.ts";
 import { type DeathsEnv, deathGate } from "./deaths.ts";
+import { DriverProcesses } from "./driver-processes.ts";
+import { flexProvider, flexVolumeDir, runFlexDriver } from "./flex-driver.ts";
 import { OpenDevices } from "./open-devices.ts";
 import { leaderOf } from "./operations/leaders.ts";
 import { Reached } from "./reached.ts";
@@ -76,6 +80,7 @@ export class SwarmWorld {
   readonly #requests: RequestWatch;
   readonly #sizes: SizeWatch;
   readonly #lives = new Map<string, Life>();
+  readonly #processes = new DriverProcesses();
   readonly #powers = new Map<string, () => void>();
   readonly #counters: Partial<Record<SwarmKind, number>> = {};
   readonly #zonesOut = new Set<string>();
@@ -191,7 +196,7 @@ export class SwarmWorld {
   }
 
   async #start(): Promise<InProcessCluster> {
-    const { nodes, zones, plugins, nodeDecides } = this.#plan;
+    const { nodes, zones, plugins, volumes, nodeDecides } = this.#plan;
     const spread = clusterConfig(nodes, "unprivileged", {
       plugins,
       ...(nodeDecides ? { nodeDecidesMigration: true } : {}),
@@ -217,11 +222,34 @@ export class SwarmWorld {
       logger: silentLogger,
       meter: this.#reached.meter(),
     };
+    const cloudOf = (seams: Seams, node?: string) => (caller: CloudCaller) => {
+      const provider = seams.cloudFor(caller);
+      const fromHere = node === undefined ? provider : this.#machineOf(node).whilePowered(provider);
+      return zonalCloud(cloud.around(fromHere, attachmentCalls(config, caller)), (of) => this.#isOut(of));
+    };
+    const nodeOf = (component: string) =>
+      config.nodes.find(({ name }) => [name, `csi-node/${name}`].includes(component))?.name;
+    const runDriver = ({ componentName, seams, options: { args, signal } }: DriverProgramRun<Seams>) => {
+      const node = nodeOf(componentName);
+      // A process of its own, which goes on while the one that runs it is stopped.
+      const life = new Life(componentName, gate, node === undefined ? undefined : this.#machineOf(node));
+      const { host, cloudFor } = life.seams({ ...seams, cloudFor: cloudOf(seams, node) });
+      const provider = flexProvider(plugins);
+      const driver = {
+        host,
+        cloud: cloudFor({ path: "in-tree", component: "flexvolume", provider }),
+        machine: componentName,
+      };
+      return this.#processes.run(componentName, life, signal, () => runFlexDriver(driver, args));
+    };
     const cluster = await createInProcessCluster(env, {
       config,
       restartsEnded: true,
       standby: this.#plan.operations.includes("leaderPaused"),
       snapshotDefinitions: this.#options.snapshotDefinitions ?? [],
+      ...(volumes.includes("flexvolume")
+        ? { flexVolumes: { directory: flexVolumeDir, run: runDriver } }
+        : {}),
       programs: (host) => {
         const clock = this.#machineOf(host.name).clock(this.#clock);
         return swarmPrograms({ clock, history: this.#history, devices: this.#devices }, host);
@@ -229,22 +257,15 @@ export class SwarmWorld {
       isolate: (name, seams) => {
         const { runtime } = seams;
         if ("losePower" in runtime) this.#powers.set(name, runtime.losePower as () => void);
-        const node = config.nodes.find((each) => [each.name, `csi-node/${each.name}`].includes(name));
-        const life = new Life(name, gate, node && this.#machineOf(node.name));
+        const node = nodeOf(name);
+        const life = new Life(name, gate, node === undefined ? undefined : this.#machineOf(node));
         this.#lives.set(name, life);
         return life.seams({
           ...seams,
           kube: countedClient(withFaultyWatches(faults, name, seams.kube), (verb, object) =>
             this.#requests.asked(name, verb, object, this.#clock.monotonicMs()),
           ),
-          cloudFor: (caller: CloudCaller) => {
-            const provider = seams.cloudFor(caller);
-            const fromHere =
-              node === undefined ? provider : this.#machineOf(node.name).whilePowered(provider);
-            return zonalCloud(cloud.around(fromHere, attachmentCalls(config, caller)), (of) =>
-              this.#isOut(of),
-            );
-          },
+          cloudFor: cloudOf(seams, node),
         });
       },
     });
@@ -334,6 +355,7 @@ export class SwarmWorld {
 
   #crash(cluster: InProcessCluster, component: string): void {
     cluster.drop(component);
+    this.#processes.end(component);
     const life = this.#lives.get(component);
     this.#reached.crashed(component, life?.underWay ?? []);
     for (const endpoint of life?.cut() ?? []) cluster.csi.crash(endpoint);
@@ -400,7 +422,9 @@ export class SwarmWorld {
   /** What the node attached by itself goes with its machine; all of it, where the provider has taken that away. */
   async #letGo({ cloud, config }: InProcessCluster, nodeName: string, isTakenAway: boolean): Promise<void> {
     const instanceId = config.nodes.find(({ name }) => name === nodeName)?.instanceId ?? "";
-    const plugins = this.#plan.plugins.map(clusterPlugin).filter(({ isShared }) => !isShared);
+    const { plugins: names, volumes } = this.#plan;
+    const ofFlex = volumes.includes("flexvolume") ? [flexProvider(names)] : [];
+    const plugins = [...names, ...ofFlex].map(clusterPlugin).filter(({ isShared }) => !isShared);
     for (const { name: provider, controllerPublishes } of plugins) {
       if (controllerPublishes && !isTakenAway) continue;
       const caller = cloud.forCaller({ path: "in-tree", component: "power", provider });
