@@ -14,6 +14,7 @@ export {
   type Seams,
   standbyManager,
 } from "./cluster/in-process-cluster.ts";
+export type { DriverProgramRun, InProcessFlexVolumes } from "./cluster/in-process-drivers.ts";
 export {
   type ClusterEnv,
   downCluster,

@@ -57,6 +57,7 @@ import { controllerPlace } from "../layout/driver-command.ts";
 import { controllerManagerUser, csiControllerUser } from "../layout/grant-control-plane.ts";
 import { clusterPlugin } from "../layout/plugins.ts";
 import { controlPlane, createEmbeddedPlatform } from "../platform/embedded-platform.ts";
+import { hostWithDrivers, type InProcessFlexVolumes } from "./in-process-drivers.ts";
 import { bootstrap } from "./process-cluster.ts";
 
 /** Everything that a component of the cluster touches. */
@@ -86,6 +87,8 @@ export interface InProcessClusterOptions {
   readonly onDriverCall?: (place: string, call: ServedCall) => void;
   /** A second controller manager, which leads when the first does not; default false. */
   readonly standby?: boolean;
+  /** Flexvolume drivers of nodes and control plane; left out: none are looked for. */
+  readonly flexVolumes?: InProcessFlexVolumes<Seams>;
   /** A component that ends by itself is started again after a second, as a supervisor does; default false. */
   readonly restartsEnded?: boolean;
 }
@@ -104,6 +107,8 @@ export interface InProcessCluster extends Component {
   /** Objects as they are stored at this instant, for those who watch. */
   objects<T extends KubeObject>(resource: Resource<T>): readonly Stored<T>[];
   hostOf(nodeName: string): SimulatedHost;
+  /** The machine of the controller manager. */
+  readonly controlPlaneHost: SimulatedHost;
   /** Logs of every pod that has had this name in the default namespace, on whatever node. */
   podLogs(podName: string): Promise<readonly string[]>;
   /** Starts a component that does not run. */
@@ -194,7 +199,7 @@ export async function createInProcessCluster(
   const seamsOf = (componentName: string, nodeName: string | undefined, as = kube): Seams => {
     const place = nodeName === undefined ? undefined : nodeNamed(nodeName);
     const host = place?.host ?? cloudHost;
-    const seams: Seams = {
+    const bare: Seams = {
       ...env,
       random: randomOf(componentName),
       logger: env.logger.child({ component: componentName }),
@@ -206,6 +211,16 @@ export async function createInProcessCluster(
       network: noProbeNetwork,
       cloudFor: (caller) => cloud.forCaller(caller),
     };
+    const { flexVolumes } = options;
+    const seams =
+      flexVolumes === undefined
+        ? bare
+        : {
+            ...bare,
+            host: hostWithDrivers(host, (path, how) =>
+              flexVolumes.run({ componentName, seams: bare, path, options: how }),
+            ),
+          };
     return options.isolate?.(componentName, seams) ?? seams;
   };
 
@@ -217,16 +232,21 @@ export async function createInProcessCluster(
   };
   const starters = new Map<string, () => Promise<Component>>();
   const managers = options.standby === true ? [controlPlane, standbyManager] : [controlPlane];
+  const flexVolumeDir = options.flexVolumes?.directory;
   for (const name of managers) {
-    starters.set(name, async () =>
-      startControllerManager(seamsOf(name, undefined, clientOf(controllerManagerUser)), {
+    starters.set(name, async () => {
+      const seams = seamsOf(name, undefined, clientOf(controllerManagerUser));
+      const flexVolumes =
+        flexVolumeDir === undefined ? {} : { flexVolumes: { host: seams.host, directory: flexVolumeDir } };
+      return startControllerManager(seams, {
         gates: gatesOf(controlPlane),
         identity: name,
         snapshots,
         ...inTree,
+        ...flexVolumes,
         ...forcedMigrationOf(config),
-      }),
-    );
+      });
+    });
   }
   const drivers = driverNames(config);
   const shutdown = shutdownPeriodsOf(config);
@@ -276,6 +296,7 @@ export async function createInProcessCluster(
         gates: gatesOf(node.name),
         ...inTree,
         ebsLimit: config.attachLimit,
+        ...(flexVolumeDir === undefined ? {} : { flexVolumeDir }),
         ...(shutdown === undefined ? {} : { shutdown }),
       }),
     );
@@ -367,6 +388,7 @@ export async function createInProcessCluster(
       return store.table(table).list() as readonly Stored<T>[];
     },
     hostOf: (name) => nodeNamed(name).host,
+    controlPlaneHost: cloudHost,
     async podLogs(podName) {
       const hosts = [...nodes.values()].map(({ host }) => host);
       const logs = hosts.map((host) => readPodLogs(host, podLogDir, "default", podName));

@@ -29,6 +29,7 @@ import { startPodRemovalController } from "../workloads/pod-removal-controller.t
 import { startReplicaSetController } from "../workloads/replica-set/replica-set-controller.ts";
 import { startStatefulSetController } from "../workloads/stateful-set-controller.ts";
 import { fencedCloud } from "./fenced-cloud.ts";
+import { fencedPrograms } from "./fenced-programs.ts";
 import type { MakeInTreePlugins } from "./make-in-tree-plugins.ts";
 import { publishControlPlaneGates } from "./publish-control-plane-gates.ts";
 
@@ -59,6 +60,11 @@ export interface ControllerManagerOptions {
   readonly onLost?: () => void;
 }
 
+/** Likewise; the host of the drivers is that of the leader's term. */
+interface ControllersOptions extends Omit<ControllerManagerOptions, "flexVolumes"> {
+  readonly flexVolumes: ControllerManagerOptions["flexVolumes"] | undefined;
+}
+
 /** Starts the controller manager; its controllers run while it leads. */
 export function startControllerManager(
   env: ControllerManagerEnv,
@@ -74,7 +80,12 @@ export function startControllerManager(
     ...(options.onLost === undefined ? {} : { onLost: options.onLost }),
     lead: async (signal, kube, term) => {
       const cloudFor = (caller: CloudCaller) => fencedCloud(env.cloudFor(caller), env.clock, term);
-      const controllers = startControllers({ ...env, kube, cloudFor }, options);
+      const { flexVolumes: installed } = options;
+      const flexVolumes = installed && {
+        ...installed,
+        host: fencedPrograms(installed.host, env.clock, term),
+      };
+      const controllers = startControllers({ ...env, kube, cloudFor }, { ...options, flexVolumes });
       try {
         await publishControlPlaneGates(kube, gates.values, signal);
         await aborted(signal);
@@ -85,7 +96,7 @@ export function startControllerManager(
   });
 }
 
-function startControllers(env: ControllerManagerEnv, options: ControllerManagerOptions): Component[] {
+function startControllers(env: ControllerManagerEnv, options: ControllersOptions): Component[] {
   const gates = featureGates(volumeGates, options.gates);
   const migration = createMigratedPluginManager(gates);
   const informers = sharedInformers(env);

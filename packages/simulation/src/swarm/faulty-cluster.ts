@@ -1,12 +1,15 @@
 /** The cluster of a world: every component of it lives behind faulty seams, and can be cut off from them or stopped at any time. */
 import type { KubeObject } from "@longshore/kube";
-import { clusterConfig, createInProcessCluster, type InProcessCluster, type Seams } from "@longshore/local";
+import { clusterConfig, createInProcessCluster, type DriverProgramRun, type InProcessCluster, type Seams } from "@longshore/local";
 import { type Random, type RuntimeEnv, silentLogger } from "@longshore/runtime";
 import type { CloudCaller } from "@longshore/volumes";
 import { type CallGate, Life } from "../cut.ts";
 import type { FaultyCloud } from "../faulty-cloud.ts";
+import type { MachineTime } from "../machine-time.ts";
 import { attachmentCalls } from "../world.ts";
 import { countedClient } from "./counted-client.ts";
+import { DriverProcesses } from "./driver-processes.ts";
+import { flexProvider, flexVolumeDir, runFlexDriver } from "./flex-driver.ts";
 import { Machines } from "./machines.ts";
 import { withFaultyWatches } from "./swarm-faults.ts";
 import type { SwarmPlan } from "./swarm-plan.ts";
@@ -32,6 +35,7 @@ export class FaultyCluster {
   readonly machines: Machines;
   readonly #env: FaultyClusterEnv;
   readonly #lives = new Map<string, Life>();
+  readonly #processes = new DriverProcesses();
   #cluster: InProcessCluster | undefined;
 
   constructor(env: FaultyClusterEnv) {
@@ -59,7 +63,7 @@ export class FaultyCluster {
     const { clock, random, plan, reached, checks, snapshotDefinitions } = this.#env;
     const config = configOf(plan);
     const gate = this.faults.gate();
-    const cloud = this.faults.cloud();
+    const parts = { config, gate, cloud: this.faults.cloud() };
     const env: RuntimeEnv = {
       clock,
       random: random.fork("cluster"),
@@ -71,11 +75,14 @@ export class FaultyCluster {
       restartsEnded: true,
       standby: plan.operations.includes("leaderPaused"),
       snapshotDefinitions,
+      ...(plan.volumes.includes("flexvolume")
+        ? { flexVolumes: { directory: flexVolumeDir, run: (run) => this.#runDriver(parts, run) } }
+        : {}),
       programs: (host) => {
         const { history, devices } = checks;
         return swarmPrograms({ clock: this.machines.of(host.name).clock(clock), history, devices }, host);
       },
-      isolate: (name, seams) => this.#isolate(config, gate, cloud, name, seams),
+      isolate: (name, seams) => this.#isolate(parts, name, seams),
     });
     this.#cluster = cluster;
     return cluster;
@@ -86,6 +93,7 @@ export class FaultyCluster {
     const cluster = this.#cluster;
     if (cluster === undefined) return;
     cluster.drop(component);
+    this.#processes.end(component);
     const life = this.#lives.get(component);
     this.#env.reached.crashed(component, life?.underWay ?? []);
     for (const endpoint of life?.cut() ?? []) cluster.csi.crash(endpoint);
@@ -105,27 +113,55 @@ export class FaultyCluster {
     await this.machines.losePower(cluster, node);
   }
 
-  #isolate(config: ClusterConfig, gate: CallGate, cloud: FaultyCloud, name: string, seams: Seams): Seams {
+  #isolate(parts: FaultyParts, name: string, seams: Seams): Seams {
     const { clock, checks } = this.#env;
     const { runtime } = seams;
     if ("losePower" in runtime) this.machines.endsWithPower(name, runtime.losePower as () => void);
-    const node = config.nodes.find((each) => [each.name, `csi-node/${each.name}`].includes(name));
-    const machine = node && this.machines.of(node.name);
-    const life = new Life(name, gate, machine);
+    const machine = this.#machineOf(parts, name);
+    const life = new Life(name, parts.gate, machine);
     this.#lives.set(name, life);
     return life.seams({
       ...seams,
       kube: countedClient(withFaultyWatches(this.faults.ofCalls, name, seams.kube), (verb, object) =>
         checks.requests.asked(name, verb, object, clock.monotonicMs()),
       ),
-      cloudFor: (caller: CloudCaller) => {
-        const provider = seams.cloudFor(caller);
-        const fromHere = machine === undefined ? provider : machine.whilePowered(provider);
-        const isOut = (of: string) => this.machines.isOut(of, this.#cluster);
-        return zonalCloud(cloud.around(fromHere, attachmentCalls(config, caller)), isOut);
-      },
+      cloudFor: this.#cloudOf(parts, seams, machine),
     });
   }
+
+  /** Runs a Flexvolume driver: a process of its own, which goes on while the one that runs it is stopped. */
+  #runDriver(parts: FaultyParts, { componentName, seams, options }: DriverProgramRun<Seams>) {
+    const machine = this.#machineOf(parts, componentName);
+    const life = new Life(componentName, parts.gate, machine);
+    const { host, cloudFor } = life.seams({ ...seams, cloudFor: this.#cloudOf(parts, seams, machine) });
+    const provider = flexProvider(this.#env.plan.plugins);
+    const cloud = cloudFor({ path: "in-tree", component: "flexvolume", provider });
+    const driver = { host, cloud, machine: componentName };
+    const { args, signal } = options;
+    return this.#processes.run(componentName, life, signal, () => runFlexDriver(driver, args));
+  }
+
+  /** The machine on which a component runs; undefined: it is no node's. */
+  #machineOf({ config }: FaultyParts, component: string): MachineTime | undefined {
+    const node = config.nodes.find(({ name }) => [name, `csi-node/${name}`].includes(component));
+    return node && this.machines.of(node.name);
+  }
+
+  #cloudOf({ config, cloud }: FaultyParts, seams: Seams, machine: MachineTime | undefined) {
+    return (caller: CloudCaller) => {
+      const provider = seams.cloudFor(caller);
+      const fromHere = machine === undefined ? provider : machine.whilePowered(provider);
+      const isOut = (of: string) => this.machines.isOut(of, this.#cluster);
+      return zonalCloud(cloud.around(fromHere, attachmentCalls(config, caller)), isOut);
+    };
+  }
+}
+
+/** What every component of the cluster goes through. */
+interface FaultyParts {
+  readonly config: ClusterConfig;
+  readonly gate: CallGate;
+  readonly cloud: FaultyCloud;
 }
 
 function configOf({ nodes, zones, plugins, nodeDecides }: SwarmPlan): ClusterConfig {

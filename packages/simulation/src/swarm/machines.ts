@@ -3,6 +3,7 @@ import { clusterPlugin, type InProcessCluster } from "@longshore/local";
 import type { Random } from "@longshore/runtime";
 import type { ContractWatch } from "../contract-watch.ts";
 import { MachineTime } from "../machine-time.ts";
+import { flexProvider } from "./flex-driver.ts";
 import type { SwarmPlan } from "./swarm-plan.ts";
 
 const skewMsMax = 10 * 60_000;
@@ -55,7 +56,8 @@ export class Machines {
   async letGo({ cloud, config }: InProcessCluster, nodeName: string, isTakenAway: boolean): Promise<void> {
     const { plan, watch, signal } = this.#env;
     const instanceId = config.nodes.find(({ name }) => name === nodeName)?.instanceId ?? "";
-    const plugins = plan.plugins.map(clusterPlugin).filter(({ isShared }) => !isShared);
+    const ofFlex = plan.volumes.includes("flexvolume") ? [flexProvider(plan.plugins)] : [];
+    const plugins = [...plan.plugins, ...ofFlex].map(clusterPlugin).filter(({ isShared }) => !isShared);
     for (const { name: provider, controllerPublishes } of plugins) {
       if (controllerPublishes && !isTakenAway) continue;
       const caller = cloud.forCaller({ path: "in-tree", component: "power", provider });

@@ -57,3 +57,27 @@ describe("a world of the swarm", { timeout: 120_000 }, () => {
     expect(result.acknowledgedWrites).toBeGreaterThan(0);
   });
 });
+
+describe("a world of the swarm with a Flexvolume driver", { timeout: 120_000 }, () => {
+  it("comes to rest with the contract held while drivers are removed, replaced and their callers die (flexvolume.md 8)", async () => {
+    const operations = [
+      "flexDriverChanged",
+      "podDeleted",
+      "powerLoss",
+      "leaderPaused",
+      "nodeReplaced",
+    ] as const;
+    const faults = { deathAtCall: 30, cloudSlow: 100, cloudLate: 100, mountFailure: 30 };
+    const results = [1, 2, 3, 4].map((seed) =>
+      simulateWorld({
+        seed,
+        plan: { ...plan, zones: 1, volumes: ["flexvolume"], faults, operations, rounds: 8 },
+      }),
+    );
+    const played = await Promise.all(results);
+    expect(played.flatMap(({ violations }) => violations)).toEqual([]);
+    const { never, counts } = coverage(played);
+    for (const kind of [...operations, ...Object.keys(faults)]) expect(never).not.toContain(kind);
+    expect(counts.flexvolume).toBe(played.length);
+  });
+});

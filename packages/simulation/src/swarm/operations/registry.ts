@@ -3,6 +3,7 @@ import type { OperationKind } from "../swarm-plan.ts";
 import { apiServerRestart, componentCrash, componentRestart, powerLoss } from "./components.ts";
 import { driversRemoved, registrationLost } from "./drivers.ts";
 import { claimGrown } from "./expansion.ts";
+import { flexDriverChanged } from "./flexvolume.ts";
 import { conversion, crossing, gateFlip } from "./gates.ts";
 import { leaderPaused } from "./leaders.ts";
 import { clockJump, nodePaused } from "./machine-time.ts";
@@ -37,4 +38,5 @@ export const operationsByKind: Readonly<Record<OperationKind, Operation>> = {
   registrationLost,
   versionChange,
   conversion,
+  flexDriverChanged,
 };

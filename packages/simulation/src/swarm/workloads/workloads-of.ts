@@ -2,6 +2,7 @@
 import type { VolumeKind } from "../swarm-plan.ts";
 import { blockWriters } from "./block-writers.ts";
 import { ephemeralWriters } from "./ephemeral-writers.ts";
+import { flexWriters } from "./flex-writers.ts";
 import { inlineWriters } from "./inline-writers.ts";
 import { nativeWriters } from "./native-writers.ts";
 import { pluginWriters } from "./plugin-writers.ts";
@@ -13,6 +14,7 @@ const workloadsByKind: Readonly<Record<VolumeKind, (env: WorkloadEnv) => Workloa
   inline: inlineWriters,
   ephemeral: ephemeralWriters,
   native: nativeWriters,
+  flexvolume: flexWriters,
 };
 
 /** All that write in the world. */
