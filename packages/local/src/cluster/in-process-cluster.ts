@@ -104,6 +104,8 @@ export interface InProcessCluster extends Component {
   /** Objects as they are stored at this instant, for those who watch. */
   objects<T extends KubeObject>(resource: Resource<T>): readonly Stored<T>[];
   hostOf(nodeName: string): SimulatedHost;
+  /** The root directory of the node's kubelet. */
+  rootDirOf(nodeName: string): string;
   /** Logs of every pod that has had this name in the default namespace, on whatever node. */
   podLogs(podName: string): Promise<readonly string[]>;
   /** Starts a component that does not run. */
@@ -367,6 +369,7 @@ export async function createInProcessCluster(
       return store.table(table).list() as readonly Stored<T>[];
     },
     hostOf: (name) => nodeNamed(name).host,
+    rootDirOf,
     async podLogs(podName) {
       const hosts = [...nodes.values()].map(({ host }) => host);
       const logs = hosts.map((host) => readPodLogs(host, podLogDir, "default", podName));
