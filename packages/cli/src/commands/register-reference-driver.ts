@@ -31,6 +31,7 @@ interface ReferenceDriverFlags {
   readonly fsType?: "ext4" | "xfs";
   readonly maxVolumes: string;
   readonly capacity?: string;
+  readonly ephemeral?: true;
   readonly fault?: readonly string[];
 }
 
@@ -69,6 +70,10 @@ export function registerReferenceDriver(run: Command): void {
     )
     .option("--max-volumes <number>", "how many volumes can be published to this node", "39")
     .option("--capacity <size>", "room for volumes in each place, e.g. 100Gi (default: no limit)")
+    .option(
+      "--ephemeral",
+      "make volumes on this node for pods that name the driver inline (CSIDriver: Ephemeral in volumeLifecycleModes, podInfoOnMount)",
+    )
     .option("--fault <name>", "break this rule of the contract; may be repeated; list: show them", collect)
     .addHelpText("after", help)
     .action(async (flags: ReferenceDriverFlags) => {
@@ -124,6 +129,7 @@ async function optionsOf(flags: ReferenceDriverFlags): Promise<StandaloneDriverO
     maxVolumes,
     ...topologyOf(flags.topology ?? []),
     ...(flags.capacity === undefined ? {} : { capacityBytes: await sizeOf(flags.capacity) }),
+    ephemeral: flags.ephemeral === true,
     faults: (flags.fault ?? []) as readonly FaultName[],
   };
 }

@@ -109,6 +109,8 @@ export interface InProcessCluster extends Component {
   hostOf(nodeName: string): SimulatedHost;
   /** The machine of the controller manager. */
   readonly controlPlaneHost: SimulatedHost;
+  /** The root directory of the node's kubelet. */
+  rootDirOf(nodeName: string): string;
   /** Logs of every pod that has had this name in the default namespace, on whatever node. */
   podLogs(podName: string): Promise<readonly string[]>;
   /** Starts a component that does not run. */
@@ -389,6 +391,7 @@ export async function createInProcessCluster(
     },
     hostOf: (name) => nodeNamed(name).host,
     controlPlaneHost: cloudHost,
+    rootDirOf,
     async podLogs(podName) {
       const hosts = [...nodes.values()].map(({ host }) => host);
       const logs = hosts.map((host) => readPodLogs(host, podLogDir, "default", podName));

@@ -1,6 +1,7 @@
 /** Volumes from the claim to the disk and back: the whole cluster in one process, under the virtual clock. */
 import { type PersistentVolumeClaim, resources } from "@longshore/kube";
 import { describe, expect, it } from "vitest";
+import { ephemeralVolumesDir } from "../components/csi-driver.ts";
 import { initialGates } from "../layout/cluster-config.ts";
 import { classNameOf, clusterPlugin, clusterPlugins } from "../layout/plugins.ts";
 import {
@@ -53,6 +54,45 @@ describe("a generic ephemeral volume", () => {
       await world.deletePod("p");
       await world.until("the claim is gone", async () => (await claim("p-data")) === undefined);
       await world.until("the volume is gone", async () => (await volumes()).length === 0);
+    }));
+});
+
+describe("a volume that a pod has of a driver itself", () => {
+  const csi = (driver = clusterPlugin("aws-ebs").driverName) => [
+    { name: "data", csi: { driver, volumeAttributes: { size: "16Mi" } } },
+  ];
+
+  it.each(clusterPlugins.map(({ name, driverName }) => ({ name, driverName })))(
+    "is made by $driverName on the node, and is gone with the pod (csi-plugin.md 9.3)",
+    ({ name, driverName }) =>
+      onPodVolumesCluster(
+        async (world) => {
+          const { volumes } = on(world);
+          const made = ephemeralVolumesDir(world.cluster.rootDirOf(world.host.name), driverName);
+          for (const pod of ["p", "q"]) await world.createPod(pod, { volumes: csi(driverName) });
+          const [p, q] = [await world.runs("p"), await world.runs("q")];
+          await world.host.writeFileAtomic(`${p("/data")}/f`, "x");
+          expect(await world.host.readFile(`${q("/data")}/f`)).toBeUndefined();
+          expect(await world.host.readDirectory(made)).toHaveLength(2);
+          expect(await volumes()).toEqual([]);
+          expect(world.cluster.objects(resources.volumeAttachments)).toEqual([]);
+          for (const pod of ["p", "q"]) await world.deletePod(pod);
+          expect(await world.host.readDirectory(made)).toEqual([]);
+        },
+        { plugins: [name] },
+      ),
+  );
+
+  it("with an attribute that the driver does not know is refused, and the pod has the reason (csi-plugin.md 9.3)", () =>
+    onPodVolumesCluster(async (world) => {
+      const [volume] = csi();
+      const volumes = [
+        { name: "data", csi: { driver: volume?.csi.driver ?? "", volumeAttributes: { colour: "blue" } } },
+      ];
+      await world.createPod("p", { volumes });
+      await world.until("the pod has the reason", async () =>
+        (await world.warnings("p")).some((message) => message.includes("volume_context colour")),
+      );
     }));
 });
 

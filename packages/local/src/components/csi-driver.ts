@@ -140,6 +140,11 @@ export interface EndingComponent extends Component {
   readonly failed: Promise<Error>;
 }
 
+/** Where the reference driver of this name makes the volumes of pods that name it themselves. */
+export function ephemeralVolumesDir(rootDir: string, driverName: string): string {
+  return `${rootDir}/ephemeral-volumes/${driverName}`;
+}
+
 /**
  * Starts the node service on its socket below the kubelet root, and its registrar, with a provisioner where the node makes its own
  * volumes; resolves once the service listens. For a
@@ -162,6 +167,7 @@ export async function startCsiDriverOnNode(
         nodeName,
         services: "node",
         recordsFile: `${rootDir}/driver-records/${driverName}.json`,
+        ephemeralDir: ephemeralVolumesDir(rootDir, driverName),
       },
     ),
   );

@@ -53,8 +53,13 @@ export interface ClusterPlugin extends MigrationGates {
 /** The class of the plugin's volumes. */
 export const classNameOf = (plugin: ClusterPlugin): string => plugin.classes[0].metadata?.name ?? "";
 
-const attached: CSIDriver["spec"] = { attachRequired: true, podInfoOnMount: false };
-const notAttached: CSIDriver["spec"] = { attachRequired: false, podInfoOnMount: false };
+/** Pods may name the driver themselves, which learns so from what it is given of the pod. */
+const forPods: CSIDriver["spec"] = {
+  podInfoOnMount: true,
+  volumeLifecycleModes: ["Persistent", "Ephemeral"],
+};
+const attached: CSIDriver["spec"] = { ...forPods, attachRequired: true };
+const notAttached: CSIDriver["spec"] = { ...forPods, attachRequired: false };
 
 /** A class of this plugin whose volumes can grow. */
 function classOf(

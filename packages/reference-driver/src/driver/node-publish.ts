@@ -8,6 +8,7 @@ import {
 } from "@longshore/csi";
 import type { Host } from "@longshore/runtime";
 import { checkCapability, isReaderMode, isSingleWriter, mountGroupOf, useOf } from "./check-capability.ts";
+import { ephemeralPlace, removeEphemeral } from "./ephemeral-volume.ts";
 import { topMount, unmountAll } from "./mounted-paths.ts";
 import type { NodeAttachment, NodeMachine } from "./node-machine.ts";
 import {
@@ -81,11 +82,19 @@ export async function unpublishVolume(
   const kindOfPath = (await host.stat(target))?.kind;
   if (kindOfPath === "directory") await host.removeDirectory(target);
   else if (kindOfPath !== undefined) await host.removeFile(target);
+  await removeData(node, request.volumeId, target);
   await records.update(request.volumeId, (record) => withoutPublication(record, target));
   if (source === undefined || publication?.isAttachedReadOnly === true) return {};
   // A device that is gone meanwhile needs nothing of this.
   if ((await host.stat(source)) !== undefined) await setWritable(node, request.volumeId, source);
   return {};
+}
+
+/** Removes an ephemeral volume that is published nowhere else. Before its record goes, which says that there is something to remove. */
+async function removeData({ host, records }: NodeMachine, volumeId: string, target: string): Promise<void> {
+  const { [target]: here, ...others } = (await records.of(volumeId)).publications;
+  if (here?.ephemeralDir === undefined || Object.keys(others).length > 0) return;
+  await removeEphemeral(host, ephemeralPlace(here.ephemeralDir, volumeId));
 }
 
 /** What is at the staging path. @throws CsiStatusError FAILED_PRECONDITION when the volume is not staged there so */
@@ -111,7 +120,7 @@ async function checkStaged(
 }
 
 /** @throws CsiStatusError FAILED_PRECONDITION when one writer alone may have the volume, here or there */
-async function checkWriters(
+export async function checkWriters(
   host: Host,
   record: VolumeRecord,
   target: string,
@@ -129,7 +138,7 @@ async function checkWriters(
 }
 
 /** True when it is published there as wanted. @throws CsiStatusError ALREADY_EXISTS when it is otherwise */
-async function isPublished(
+export async function isPublished(
   host: Host,
   record: VolumeRecord,
   wanted: {
@@ -158,13 +167,19 @@ async function isPublished(
 }
 
 /** What makes two publications of a volume at one path different. Contexts are not part of it: tokens in them change. */
-function publicationDigest(capability: VolumeCapability, readOnly: boolean): string {
+export function publicationDigest(
+  capability: VolumeCapability,
+  readOnly: boolean,
+  sizeBytes?: number,
+): string {
   const mount = capability.accessType.case === "mount" ? capability.accessType.value : undefined;
   const flags = [...(mount?.mountFlags ?? [])].sort();
-  return digestOf([useOf(capability), flags, mount?.volumeMountGroup ?? "", readOnly]);
+  const size = sizeBytes === undefined ? [] : [sizeBytes];
+  return digestOf([useOf(capability), flags, mount?.volumeMountGroup ?? "", readOnly, ...size]);
 }
 
-async function publishMount(
+/** Binds what is mounted at `staging` to the target. */
+export async function publishMount(
   host: Host,
   wanted: {
     readonly staging: string;

@@ -18,6 +18,8 @@ export interface Publication {
   readonly isAttachedReadOnly: boolean;
   readonly isBlock: boolean;
   readonly isSingleWriter: boolean;
+  /** The volume was made for this path, in this directory of ephemeral volumes, and is removed with it. */
+  readonly ephemeralDir?: string;
 }
 
 /** How a volume was staged at one path. */

@@ -22,6 +22,7 @@ import type { Host } from "@longshore/runtime";
 import type { CloudCredentials, Instance } from "@longshore/volumes";
 import type { ProviderCloud, ProviderDisk } from "../disk-cloud/index.ts";
 import { isReaderMode } from "./check-capability.ts";
+import { isEphemeral } from "./ephemeral-volume.ts";
 import type { DriverKind } from "./kinds/driver-kind.ts";
 import type { NodeAttachment, NodeMachine, StageRequest } from "./node-machine.ts";
 import { publishVolume, unpublishVolume } from "./node-publish.ts";
@@ -29,6 +30,7 @@ import { nodeRecords } from "./node-records.ts";
 import { stageVolume, unstageVolume } from "./node-stage.ts";
 import { expandVolume, volumeStats } from "./node-stats.ts";
 import { PendingCalls } from "./pending-calls.ts";
+import { publishEphemeral } from "./publish-ephemeral.ts";
 import { requestChecks } from "./request-checks.ts";
 import { answering } from "./statuses.ts";
 import { topologyOfZone } from "./topology-of-zone.ts";
@@ -53,11 +55,13 @@ export interface NodeServiceOptions {
   readonly recordsFile: string | undefined;
   /** The file system of a blank volume for which none is asked. */
   readonly defaultFsType: string;
+  /** Where ephemeral volumes are made; undefined: the driver makes none. */
+  readonly ephemeralDir: string | undefined;
 }
 
 /** Builds the service. */
 export function nodeService(options: NodeServiceOptions): NonNullable<CsiServices["node"]> {
-  const { host, cloud, kind, nodeName, recordsFile, defaultFsType } = options;
+  const { host, cloud, kind, nodeName, recordsFile, defaultFsType, ephemeralDir } = options;
   const rpc = requestChecks(kind);
   const pending = new PendingCalls();
   const index = volumeIndex(cloud, kind);
@@ -179,7 +183,12 @@ export function nodeService(options: NodeServiceOptions): NonNullable<CsiService
     nodePublishVolume: rpc(
       NodePublishVolumeRequestSchema,
       ["volume_id", "target_path", "volume_capability"],
-      (request, signal) => alone(request.volumeId, () => publishVolume(node, request, signal)),
+      (request, signal) =>
+        alone(request.volumeId, () =>
+          ephemeralDir !== undefined && isEphemeral(request.volumeContext)
+            ? publishEphemeral(node, ephemeralDir, request)
+            : publishVolume(node, request, signal),
+        ),
     ),
     nodeUnpublishVolume: rpc(NodeUnpublishVolumeRequestSchema, ["volume_id", "target_path"], (request) =>
       alone(request.volumeId, () => unpublishVolume(node, request)),

@@ -78,7 +78,8 @@ function stagingDigest(capability: VolumeCapability): string {
   return digestOf([useOf(capability), [...flags].sort()]);
 }
 
-async function mountStaged(
+/** Mounts a device, which is formatted when it is blank. */
+export async function mountStaged(
   { host, defaultFsType }: NodeMachine,
   { devicePath, mayBeSmaller, fsType: providedFsType }: NodeAttachment,
   path: string,

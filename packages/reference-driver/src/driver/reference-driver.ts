@@ -40,6 +40,11 @@ export interface ReferenceDriverOptions {
   readonly recordsFile?: string;
   /** The file system of a blank volume for which none is asked; default ext4. */
   readonly defaultFsType?: string;
+  /**
+   * Directory in which the node service makes ephemeral volumes: those of pods that name the driver themselves
+   * (`csi.storage.k8s.io/ephemeral`). Needs `recordsFile`, to remove after a restart what it made. Default: it makes none.
+   */
+  readonly ephemeralDir?: string | undefined;
   /** Rules to break, to see whether a check notices. */
   readonly faults?: readonly FaultName[];
 }
@@ -51,6 +56,7 @@ export function createReferenceDriver(env: ReferenceDriverEnv, options: Referenc
 
 function faultlessServices(env: ReferenceDriverEnv, options: ReferenceDriverOptions): CsiServices {
   const { driverName, nodeName, services, zone, region, recordsFile, defaultFsType = "ext4" } = options;
+  const { ephemeralDir } = options;
   const own = driverKind(driverName);
   const { topologyKey = own.topologyKey } = own.topologyKey === undefined ? {} : options;
   const kind = { ...own, topologyKey, region };
@@ -70,9 +76,10 @@ function faultlessServices(env: ReferenceDriverEnv, options: ReferenceDriverOpti
         };
   if (services === "controller") return { identity, ...controllers };
   invariant(nodeName !== undefined, "a driver with the node service needs a nodeName");
+  invariant(ephemeralDir === undefined || recordsFile !== undefined, "ephemeral volumes need a recordsFile");
   return {
     identity,
     ...controllers,
-    node: nodeService({ host, cloud, kind, nodeName, recordsFile, defaultFsType }),
+    node: nodeService({ host, cloud, kind, nodeName, recordsFile, defaultFsType, ephemeralDir }),
   };
 }

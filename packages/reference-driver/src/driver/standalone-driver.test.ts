@@ -125,3 +125,26 @@ test("it has as much room as it is given, and breaks the rules of its faults", a
   expect((await driver.controller.getCapacity({}, call)).availableCapacity).toBe(0n);
   await driver.controller.controllerGetVolume({ volumeId: "vol-0" }, call);
 });
+
+test("volumes of pods are made where it is asked for, and outlive the process (csi-plugin.md 9.3)", async () => {
+  const request = {
+    volumeId: "csi-p",
+    targetPath: `${dir}/pod`,
+    volumeCapability: capability,
+    volumeContext: { "csi.storage.k8s.io/ephemeral": "true", size: "8Mi" },
+  };
+  const without = await start("without.sock");
+  await expect(without.driver.node.nodePublishVolume(request, call)).rejects.toMatchObject({
+    code: "NOT_FOUND",
+  });
+  await stop(without);
+  const first = await start("first.sock", { ephemeral: true });
+  await first.driver.node.nodePublishVolume(request, call);
+  await host.writeFileAtomic(`${dir}/pod/data`, "x");
+  await stop(first);
+  const second = await start("second.sock", { ephemeral: true });
+  await second.driver.node.nodePublishVolume(request, call);
+  expect(await host.readFile(`${dir}/pod/data`)).toBe("x");
+  await second.driver.node.nodeUnpublishVolume(request, call);
+  expect(await host.readDirectory(`${dir}/state/ephemeral/here`)).toEqual([]);
+});

@@ -4,6 +4,7 @@
  *
  *     STATE-DIR/state.json, disks/, snapshots/, calls.jsonl     the disk cloud
  *     STATE-DIR/nodes/NODE-ID.json                              how volumes are staged and published there
+ *     STATE-DIR/ephemeral/NODE-ID/                              ephemeral volumes there
  *     STATE-DIR/cloud.sock                                      the cloud, for node services in other processes
  *
  * Invariant: one process has the directory's cloud; a second one is refused, a node service alone connects to it.
@@ -47,6 +48,8 @@ export interface StandaloneDriverOptions {
   readonly capacityBytes?: bigint;
   /** The file system of a blank volume for which none is asked; default ext4. */
   readonly defaultFsType?: string;
+  /** Pods may have volumes of the driver inline: the node service makes them; default false. */
+  readonly ephemeral?: boolean;
   /** Rules to break. */
   readonly faults?: readonly FaultName[];
 }
@@ -84,6 +87,9 @@ export async function startStandaloneDriver(
       services: services === "all" ? "both" : services,
       // Encoded: a slash in an id must not lead to another directory.
       recordsFile: `${stateDir}/nodes/${encodeURIComponent(nodeId)}.json`,
+      ...(options.ephemeral === true
+        ? { ephemeralDir: `${stateDir}/ephemeral/${encodeURIComponent(nodeId)}` }
+        : {}),
       ...(topologyKey === undefined ? {} : { topologyKey }),
       ...(options.defaultFsType === undefined ? {} : { defaultFsType: options.defaultFsType }),
       faults,
