@@ -28,7 +28,13 @@ export {
 } from "./start-test-api-server.ts";
 export { type BackupSummary, backupStore, restoreStore } from "./storage/disk/backup-store.ts";
 export { type DurableStoreOptions, openDurableStore } from "./storage/disk/open-durable-store.ts";
-export { memoryStore, type StoreOptions } from "./storage/object-store.ts";
+export {
+  type MemoryBackup,
+  type MemoryStore,
+  memoryStore,
+  restoredMemoryStore,
+  type StoreOptions,
+} from "./storage/object-store.ts";
 export { type Store, StoreError } from "./storage/store.ts";
 export {
   type EmulatedVersion,

@@ -4,8 +4,16 @@ import type { KubeObject, Stored } from "@longshore/kube";
 import { parseJson, toJson } from "../api/json.ts";
 import { own, ownParsed } from "../api/own.ts";
 import { commitWork } from "../api/work-time.ts";
-import type { BaseContents, BaseRecord, DurableCommit, Persistence, StoredState } from "./persistence.ts";
+import type {
+  BaseContents,
+  BaseRecord,
+  DurableCommit,
+  Persistence,
+  StoredRecord,
+  StoredState,
+} from "./persistence.ts";
 import { type HistoryLimits, ResourceTable } from "./resource-table.ts";
+import { restoredState } from "./restored-state.ts";
 import {
   type Change,
   type Commit,
@@ -148,7 +156,7 @@ export class ObjectStore implements Store {
   }
 
   /** Everything durable, as it is now: the objects before the changes that are remembered, and the changes. */
-  #checkpoint(): BaseContents {
+  checkpoint(): BaseContents {
     const forgotten: Record<string, number> = { "": this.#compacted };
     const tables: TableAt[] = [];
     const changes: (LogEntry & { readonly resource: string })[] = [];
@@ -189,7 +197,7 @@ export class ObjectStore implements Store {
       this.#inFlight = group;
       this.#waiting = undefined;
       try {
-        await this.#persistence?.persist(group.commits, () => this.#checkpoint());
+        await this.#persistence?.persist(group.commits, () => this.checkpoint());
         const changes = group.commits.flatMap((commit) => commit.changes);
         this.#release(changes, group.commits.at(-1)?.revision ?? 0);
         group.resolve();
@@ -292,6 +300,38 @@ function at(object: KubeObject, revision: number): Stored {
 }
 
 /** A store in memory only, for tests, simulations and temporary clusters. */
-export function memoryStore(options: StoreOptions = {}): Store {
-  return new ObjectStore(options);
+export interface MemoryStore extends Store {
+  /** Everything as it is now. */
+  backUp(): MemoryBackup;
+}
+
+/** What {@link MemoryStore} was at one moment. */
+export type MemoryBackup = Pick<StoredState, "revision" | "base" | "changes">;
+
+class ObjectsInMemory extends ObjectStore implements MemoryStore {
+  backUp(): MemoryBackup {
+    const { revision, base, changes } = this.checkpoint();
+    return { revision, base: [...base].map(recorded), changes: [...changes].map(recorded) };
+  }
+}
+
+function recorded({ json, ...record }: BaseRecord): StoredRecord {
+  return json === undefined ? record : { ...record, json: Buffer.from(json()) };
+}
+
+/** Makes a store in memory, empty. */
+export function memoryStore(options: StoreOptions = {}): MemoryStore {
+  return new ObjectsInMemory(options);
+}
+
+/**
+ * Makes a store in memory from a backup, as `restoreStore` does of files.
+ * @param now the time, from which the versions go on: in milliseconds since 1970
+ */
+export function restoredMemoryStore(
+  backup: MemoryBackup,
+  now: Date,
+  options: StoreOptions = {},
+): MemoryStore {
+  return new ObjectsInMemory(options, undefined, restoredState(backup, now));
 }

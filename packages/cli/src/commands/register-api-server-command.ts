@@ -1,5 +1,6 @@
 /** `longshore apiserver …`: work on an API server's data, apart from running the server. */
 import { type BackupSummary, backupStore, restoreStore } from "@longshore/apiserver";
+import { systemClock } from "@longshore/runtime/basics";
 import type { Command } from "commander";
 
 /** Adds the verb. */
@@ -22,7 +23,7 @@ export function registerApiServerCommand(program: Command): void {
       "a data directory without objects; certificates and tokens in it are kept",
     )
     .action(async ({ dataDir, from }: { dataDir: string; from: string }) => {
-      say(`restored to ${dataDir}`, await restoreStore(from, dataDir));
+      say(`restored to ${dataDir}`, await restoreStore(from, dataDir, systemClock.now()));
     });
 }
 

@@ -8,9 +8,11 @@
 import {
   type ApiServer,
   createApiServer,
+  type MemoryBackup,
+  type MemoryStore,
   memoryStore,
   nodeUser,
-  type Store,
+  restoredMemoryStore,
   type UserInfo,
 } from "@longshore/apiserver";
 import {
@@ -128,6 +130,14 @@ export interface InProcessCluster extends Component {
    * @param random a stream that has not been used; default the first one from its beginning, with which UIDs come again
    */
   restartApiServer(random?: Random): void;
+  /** A backup of all objects as they are now. */
+  backUp(): MemoryBackup;
+  /**
+   * Restarts the API server on a store that is restored from a backup. Components that run go on; `longshore cluster` has the same done with the
+   * control plane stopped (docs/playbooks/control-plane-restored-mid-crossing.md).
+   * @param random a stream that has not been used
+   */
+  restore(backup: MemoryBackup, random: Random): void;
 }
 
 /** The name of the second controller manager. */
@@ -150,7 +160,8 @@ export async function createInProcessCluster(
   const { config } = options;
   const signal = new AbortController().signal;
   // As long as the API server of processes remembers: changes that are kept for ever are never garbage.
-  const store: Store = memoryStore({ now: () => env.clock.monotonicMs() });
+  const storeOptions = { now: () => env.clock.monotonicMs() };
+  let store: MemoryStore = memoryStore(storeOptions);
   const definitions = options.snapshotDefinitions ?? [];
   const snapshots = definitions.length > 0;
   let api: ApiServer = createApiServer(env, { store, definitions });
@@ -375,6 +386,13 @@ export async function createInProcessCluster(
     },
   });
 
+  const restartApiServer = (random: Random) => {
+    const before = api;
+    api = createApiServer({ ...env, random }, { store });
+    void api.start();
+    void before.stop();
+  };
+
   await bootstrap(kube, config, signal);
   for (const name of starters.keys()) await start(name);
   return {
@@ -408,11 +426,11 @@ export async function createInProcessCluster(
       await start(name);
     },
     isRunning: (name) => running.has(name),
-    restartApiServer(random = env.random) {
-      const before = api;
-      api = createApiServer({ ...env, random }, { store });
-      void api.start();
-      void before.stop();
+    restartApiServer: (random = env.random) => restartApiServer(random),
+    backUp: () => store.backUp(),
+    restore(backup, random) {
+      store = restoredMemoryStore(backup, env.clock.now(), storeOptions);
+      restartApiServer(random);
     },
     async stop() {
       for (const name of [...running.keys()].reverse()) await stop(name);

@@ -8,6 +8,9 @@ import type { Store } from "../store.ts";
 import { backupStore, restoreStore } from "./backup-store.ts";
 import { openDurableStore } from "./open-durable-store.ts";
 
+/** When all backups here are restored. */
+const now = new Date("2026-01-01T00:00:00Z");
+
 const stateOf = (store: Store) =>
   ["configmaps", "secrets"].map((resource) => JSON.stringify(store.table(resource).list())).join("\n");
 
@@ -41,9 +44,9 @@ describe("a backup", () => {
       expect(revision).toBeGreaterThanOrEqual(before);
       expect(statSync(file).mode & 0o777).toBe(0o600);
       const target = join(directory, `restored-${i}`);
-      expect(await restoreStore(file, target)).toEqual({ revision, objects });
+      expect(await restoreStore(file, target, now)).toEqual({ revision: now.getTime(), objects });
       const restored = await openDurableStore(target);
-      expect(restored.revision).toBe(revision);
+      expect(restored.revision).toBe(now.getTime());
       while (model.revision < revision) model.commit(changesOf(model.revision + 1, model));
       expect(stateOf(restored)).toBe(stateOf(model));
       expect(restored.table("configmaps").size + restored.table("secrets").size).toBe(objects);
@@ -55,30 +58,49 @@ describe("a backup", () => {
     await store.close();
   });
 
-  it("brings back the objects and what is remembered of their past, and the store goes on from there", async () => {
+  it("brings back the objects, at versions that were never given, and the store goes on from there", async () => {
     const store = await openDurableStore(data);
     await write(store, 40);
-    const state = stateOf(store);
-    await store.close();
     const file = join(directory, "out", "backup");
     expect((await backupStore(data, file)).revision).toBe(40);
-    await restoreStore(file, join(directory, "restored"));
-    const restored = await openDurableStore(join(directory, "restored"));
+    const state = stateOf(store);
+    // What clients have seen since is not in the backup.
+    await write(store, 45);
+    await store.close();
+    const target = join(directory, "restored");
+    await restoreStore(file, target, now);
+    const restored = await openDurableStore(target);
     expect(stateOf(restored)).toBe(state);
-    const original = await openDurableStore(data);
-    expect(restored.table("configmaps").snapshot(20)).toEqual(original.table("configmaps").snapshot(20));
-    await original.close();
-    await write(restored, 50);
+    const configMaps = restored.table("configmaps");
+    for (const seen of [20, 40, 43, 45]) {
+      expect(configMaps.positionAfter(seen)).toBeUndefined();
+      expect(configMaps.snapshot(seen)).toBeUndefined();
+    }
+    expect(configMaps.positionAfter(restored.revision)).toBeDefined();
+    restored.commit(changesOf(46, restored));
+    await restored.durable();
     await restored.close();
-    const again = await openDurableStore(join(directory, "restored"));
-    expect(again.revision).toBe(50);
+    const again = await openDurableStore(target);
+    expect(again.revision).toBe(now.getTime() + 1);
+    expect(again.table("configmaps").positionAfter(45)).toBeUndefined();
     await again.close();
+    expect((await backupStore(target, file)).revision).toBe(now.getTime() + 1);
+  });
+
+  it("that is restored where the clock is wrong goes on from later versions, too", async () => {
+    const store = await openDurableStore(data);
+    await write(store, 3);
+    await store.close();
+    const file = join(directory, "backup");
+    await backupStore(data, file);
+    const { revision } = await restoreStore(file, join(directory, "restored"), new Date(0));
+    expect(revision).toBe(1_000_003);
   });
 
   it.each([
     [
       "where there is a store",
-      (it: { data: string; file: string }) => restoreStore(it.file, it.data),
+      (it: { data: string; file: string }) => restoreStore(it.file, it.data, now),
       /has a store: restore to another directory/,
     ],
     [
@@ -88,17 +110,17 @@ describe("a backup", () => {
     ],
     [
       "from a file that is not there",
-      (it: { data: string }) => restoreStore(join(it.data, "x"), `${it.data}-2`),
+      (it: { data: string }) => restoreStore(join(it.data, "x"), `${it.data}-2`, now),
       /cannot be read/,
     ],
     [
       "from some other file",
-      (it: { data: string; other: string }) => restoreStore(it.other, `${it.data}-3`),
+      (it: { data: string; other: string }) => restoreStore(it.other, `${it.data}-3`, now),
       /is damaged or not a backup/,
     ],
     [
       "from a newer version",
-      (it: { data: string; newer: string }) => restoreStore(it.newer, `${it.data}-4`),
+      (it: { data: string; newer: string }) => restoreStore(it.newer, `${it.data}-4`, now),
       /newer version of this program \(format 7/,
     ],
   ] as const)("%s is refused in one sentence", async (_name, attempt, message) => {
@@ -124,7 +146,7 @@ describe("a backup", () => {
     const store = await openDurableStore(data);
     await backupStore(data, join(directory, "backup"));
     rmSync(join(data, "objects"), { recursive: true });
-    await expect(restoreStore(join(directory, "backup"), data)).rejects.toThrow(/in use by process/);
+    await expect(restoreStore(join(directory, "backup"), data, now)).rejects.toThrow(/in use by process/);
     await store.close().catch(() => {});
   });
 });

@@ -2,7 +2,8 @@
 import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { takeDirectoryLock } from "../directory-lock.ts";
-import type { BaseContents, BaseRecord, StoredRecord } from "../persistence.ts";
+import type { BaseContents, BaseRecord, StoredRecord, StoredState } from "../persistence.ts";
+import { restoredState } from "../restored-state.ts";
 import { StoreError } from "../store.ts";
 import { beginLog } from "./journal.ts";
 import { storeDirectory } from "./open-durable-store.ts";
@@ -35,12 +36,14 @@ export async function backupStore(dataDir: string, file: string): Promise<Backup
 }
 
 /**
- * Makes the store of a data directory from a backup. Clients that knew the cluster at a later time see its versions go
- * backwards, as with any restored cluster.
+ * Makes the store of a data directory from a backup. Its versions go on from ones that were never given, and those before are
+ * forgotten: watches of clients that knew the cluster at a later time get 410, and they list again.
+ * @param now the time, from which the versions go on: in milliseconds since 1970
+ * @returns what the store holds, and the version from which it goes on
  * @throws StoreError when a store is there already, a server has the directory, or the backup is damaged or newer
  */
-export async function restoreStore(file: string, dataDir: string): Promise<BackupSummary> {
-  const contents = readBackup(file);
+export async function restoreStore(file: string, dataDir: string, now: Date): Promise<BackupSummary> {
+  const contents = restoredState(readBackup(file), now);
   const directory = storeDirectory(dataDir);
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const lock = takeDirectoryLock(dataDir);
@@ -100,7 +103,7 @@ function filesAreGone(directory: string): boolean {
   }
 }
 
-function contentsOf({ revision, forgotten, base, changes }: Omit<StoreContents, "log">): BaseContents {
+function contentsOf({ revision, forgotten, base, changes }: StoredState): BaseContents {
   return { revision, forgotten, base: base.map(lazy), changes: changes.map(lazy) };
 }
 
@@ -108,7 +111,7 @@ function lazy({ json, ...record }: StoredRecord): BaseRecord {
   return { ...record, json: json === undefined ? undefined : () => json };
 }
 
-function summaryOf({ revision, base, changes }: Omit<StoreContents, "log">): BackupSummary {
+function summaryOf({ revision, base, changes }: StoredState): BackupSummary {
   const keys = new Set<string>();
   for (const { resource, namespace, name, json } of [...base, ...changes]) {
     const key = `${resource}/${namespace}/${name}`;

@@ -169,11 +169,11 @@ describe("a backup", () => {
       for (const bytes of [Buffer.from(whole), whole.subarray(0, at)]) {
         if (bytes.length === whole.length) bytes[at] = (bytes[at] as number) ^ 1;
         writeFileSync(file, bytes);
-        await expect(restoreStore(file, target)).rejects.toBeInstanceOf(StoreError);
+        await expect(restoreStore(file, target, new Date(0))).rejects.toBeInstanceOf(StoreError);
       }
     }
     writeFileSync(file, whole);
-    await restoreStore(file, target);
+    await restoreStore(file, target, new Date(0));
     const store = await openDurableStore(target);
     expect(stateOf(store)).toBe(stores.closed.state);
     await store.close();
