@@ -2,7 +2,13 @@
  * The types of the API's objects that the volume stack speaks of, gathered so that other packages name one place. Others are in
  * the package kubernetes-types.
  */
-export type { DaemonSet, Deployment, ReplicaSet, StatefulSet } from "kubernetes-types/apps/v1.js";
+export type {
+  ControllerRevision,
+  DaemonSet,
+  Deployment,
+  ReplicaSet,
+  StatefulSet,
+} from "kubernetes-types/apps/v1.js";
 export type { Job } from "kubernetes-types/batch/v1.js";
 export type { Lease } from "kubernetes-types/coordination/v1.js";
 export type {

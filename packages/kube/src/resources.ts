@@ -3,7 +3,13 @@
  * `versions` lists the versions our code can use, best first; discovery picks the first that the
  * server has.
  */
-import type { DaemonSet, Deployment, ReplicaSet, StatefulSet } from "kubernetes-types/apps/v1.js";
+import type {
+  ControllerRevision,
+  DaemonSet,
+  Deployment,
+  ReplicaSet,
+  StatefulSet,
+} from "kubernetes-types/apps/v1.js";
 import type { Job } from "kubernetes-types/batch/v1.js";
 import type { Lease } from "kubernetes-types/coordination/v1.js";
 import type {
@@ -99,6 +105,13 @@ export const resources = {
   deployments: resource<Deployment>("apps", ["v1"], "Deployment", "deployments", true),
   replicaSets: resource<ReplicaSet>("apps", ["v1"], "ReplicaSet", "replicasets", true),
   daemonSets: resource<DaemonSet>("apps", ["v1"], "DaemonSet", "daemonsets", true),
+  controllerRevisions: resource<ControllerRevision>(
+    "apps",
+    ["v1"],
+    "ControllerRevision",
+    "controllerrevisions",
+    true,
+  ),
   jobs: resource<Job>("batch", ["v1"], "Job", "jobs", true),
   podDisruptionBudgets: resource<PodDisruptionBudget>(
     "policy",

@@ -9,7 +9,7 @@ import {
   volumeGates,
 } from "@longshore/volumes";
 import { realEnv } from "../../../packages/apiserver/src/testing/serve.ts";
-import { startStatefulSetController } from "../../../packages/local/src/workloads/stateful-set-controller.ts";
+import { startStatefulSetController } from "../../../packages/local/src/workloads/stateful-set/stateful-set-controller.ts";
 
 /** Starts them, without an in-tree plugin, as in Kubernetes 1.31 and newer. Returns what stops them. */
 export async function startVolumeControllers(

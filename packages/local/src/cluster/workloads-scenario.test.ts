@@ -1,4 +1,4 @@
-/** Deployments, DaemonSets and Jobs on the cluster in one process, on the virtual clock, with no more rights than its components have. */
+/** Deployments, StatefulSets, DaemonSets and Jobs on the cluster in one process, on the virtual clock, with no more rights than its components have. */
 import {
   type KubeClient,
   type KubeObject,
@@ -17,6 +17,12 @@ import { createInProcessCluster, type InProcessCluster } from "./in-process-clus
 
 const signal = new AbortController().signal;
 const namespace = "default";
+
+/**
+ * A node's second write about a pod that is gone, whose name a pod of another node has by now: its rights to the name ended with
+ * its pod, and the precondition on the UID is looked at later.
+ */
+const lateWrite = /can only (delete pods|update pod status for pods) with spec\.nodeName set to itself$/;
 
 class World {
   readonly clock = new VirtualClock();
@@ -54,7 +60,7 @@ class World {
         await this.#cluster.stop();
       })(),
     );
-    expect(log.refused).toEqual([]);
+    expect(log.refused.filter((message) => !lateWrite.test(message))).toEqual([]);
   }
 
   async until(what: string, holds: () => Promise<boolean>): Promise<void> {
@@ -213,6 +219,149 @@ it("with Recreate no old pod is there when a new one is made", async () => {
       return [...(await versions())].join() === "2" && available();
     });
     expect(Math.max(...mixed)).toBe(1);
+  });
+});
+
+/** What a StatefulSet's tests look at. */
+const setOf = (name: string) => ({
+  async isRolledOut() {
+    const found = await world.get(resources.statefulSets, name);
+    const { status, metadata, spec } = found ?? {};
+    const wanted = spec?.replicas ?? 0;
+    return (
+      status?.observedGeneration === metadata?.generation &&
+      status?.currentRevision === status?.updateRevision &&
+      status?.updatedReplicas === wanted &&
+      status.availableReplicas === wanted
+    );
+  },
+  /** Ordinal, argument of the command and UID of each pod that is there. */
+  async pods() {
+    const pods = await world.pods(name);
+    return pods
+      .map(({ metadata, spec }) => ({
+        name: metadata.name,
+        version: spec?.containers[0]?.command?.[1],
+        uid: metadata.uid,
+      }))
+      .sort((a, b) => (a.name < b.name ? -1 : 1));
+  },
+  async versions() {
+    return (await this.pods()).map(({ version }) => version).join("");
+  },
+  roll: (version: string, strategy: object = { type: "RollingUpdate", rollingUpdate: { partition: 0 } }) =>
+    world.patch(resources.statefulSets, name, {
+      spec: { updateStrategy: strategy, template: templateOf(name, ["serve", version]) },
+    }),
+  revisions: async () =>
+    (await world.kube.list(resources.controllerRevisions, { namespace, signal })).items
+      .map(({ metadata, revision }) => ({ name: metadata.name, revision }))
+      .sort((a, b) => a.revision - b.revision),
+});
+const aStatefulSet = (name: string, version: string, spec: object = {}) => ({
+  metadata: { name, namespace },
+  spec: {
+    serviceName: name,
+    replicas: 3,
+    selector: { matchLabels: { app: name } },
+    template: templateOf(name, ["serve", version]),
+    ...spec,
+  },
+});
+
+it("a StatefulSet rolls out from the highest ordinal on, by its partition, on deletion, and back", async () => {
+  await world.run(2, async () => {
+    const db = setOf("db");
+    await world.create(resources.statefulSets, aStatefulSet("db", "1"));
+    await world.until("the first rollout", db.isRolledOut);
+    expect(await db.versions()).toBe("111");
+
+    await db.roll("2", { type: "RollingUpdate", rollingUpdate: { partition: 2 } });
+    await world.until("the canary", async () => (await db.versions()) === "112");
+    const [first, second] = await db.revisions();
+    await world.until("it is counted", async () => {
+      const status = (await world.get(resources.statefulSets, "db"))?.status;
+      return status?.availableReplicas === 3 && status.updatedReplicas === 1 && status.currentReplicas === 2;
+    });
+    expect((await world.get(resources.statefulSets, "db"))?.status).toMatchObject({
+      currentRevision: first?.name,
+      updateRevision: second?.name,
+    });
+    // Below the partition a pod comes back as it was.
+    await world.kube.delete(resources.pods, { name: "db-0", namespace }, { signal });
+    await world.until("it is there again", async () => (await db.versions()) === "112");
+
+    await db.roll("2");
+    const seen = new Set<string>();
+    await world.until("the whole rollout", async () => {
+      seen.add(await db.versions());
+      return db.isRolledOut();
+    });
+    // One pod is missing at a time, and the highest goes first.
+    expect([...seen].filter((versions) => versions.length < 2)).toEqual([]);
+    expect([...seen]).not.toContain("212");
+    expect(await db.versions()).toBe("222");
+
+    await db.roll("3", { type: "OnDelete", rollingUpdate: null });
+    await world.clock.sleep(60_000, signal);
+    expect(await db.versions()).toBe("222");
+    await world.kube.delete(resources.pods, { name: "db-1", namespace }, { signal });
+    await world.until("what was deleted is new", async () => (await db.versions()) === "232");
+
+    // As `kubectl rollout undo` does it: the revision is the last one again.
+    await db.roll("1");
+    await world.until("the way back", db.isRolledOut);
+    expect(await db.versions()).toBe("111");
+    expect((await db.revisions()).at(-1)).toEqual({ name: first?.name, revision: 4 });
+  });
+});
+
+it("a StatefulSet in order is stuck on a template whose pods never are ready, until its pod is deleted", async () => {
+  await world.run(1, async () => {
+    const stuck = setOf("stuck");
+    await world.create(resources.statefulSets, aStatefulSet("stuck", "1", { replicas: 2 }));
+    await world.until("the first rollout", stuck.isRolledOut);
+    const broken = templateOf("stuck", ["absent", "2"]);
+    await world.patch(resources.statefulSets, "stuck", { spec: { template: broken } });
+    await world.until("the broken pod", async () => (await stuck.versions()) === "12");
+    await stuck.roll("1");
+    await world.clock.sleep(300_000, signal);
+    expect(await stuck.versions()).toBe("12");
+    await world.kube.delete(resources.pods, { name: "stuck-1", namespace }, { signal });
+    await world.until("it has recovered", stuck.isRolledOut);
+    expect(await stuck.versions()).toBe("11");
+  });
+});
+
+it("a StatefulSet that is made again around its pods keeps them, and their revision", async () => {
+  await world.run(2, async () => {
+    const kept = setOf("kept");
+    await world.create(resources.statefulSets, aStatefulSet("kept", "1"));
+    await world.until("the first rollout", kept.isRolledOut);
+    await kept.roll("2");
+    await world.until("the second rollout", kept.isRolledOut);
+    const before = { pods: await kept.pods(), revisions: await kept.revisions() };
+    const status = (await world.get(resources.statefulSets, "kept"))?.status;
+
+    const ref = { name: "kept", namespace };
+    await world.kube.delete(resources.statefulSets, ref, { propagationPolicy: "Orphan", signal });
+    await world.until(
+      "it is gone",
+      async () => (await world.get(resources.statefulSets, "kept")) === undefined,
+    );
+    const again = await world.create(
+      resources.statefulSets,
+      aStatefulSet("kept", "2", { podManagementPolicy: "Parallel" }),
+    );
+    await world.until("it has its pods", kept.isRolledOut);
+    await world.clock.sleep(60_000, signal);
+    expect({ pods: await kept.pods(), revisions: await kept.revisions() }).toEqual(before);
+    expect((await world.get(resources.statefulSets, "kept"))?.status).toMatchObject({
+      currentRevision: status?.currentRevision,
+      updateRevision: status?.updateRevision,
+    });
+    const owners = (await world.pods("kept")).map(({ metadata }) => metadata.ownerReferences?.[0]?.uid);
+    expect(new Set(owners)).toEqual(new Set([again.metadata.uid]));
   });
 });
 

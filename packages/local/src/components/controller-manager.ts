@@ -27,7 +27,7 @@ import { startJobController } from "../workloads/job/job-controller.ts";
 import { startNodeLifecycleController } from "../workloads/node-lifecycle-controller.ts";
 import { startPodRemovalController } from "../workloads/pod-removal-controller.ts";
 import { startReplicaSetController } from "../workloads/replica-set/replica-set-controller.ts";
-import { startStatefulSetController } from "../workloads/stateful-set-controller.ts";
+import { startStatefulSetController } from "../workloads/stateful-set/stateful-set-controller.ts";
 import { fencedCloud } from "./fenced-cloud.ts";
 import { fencedPrograms } from "./fenced-programs.ts";
 import type { MakeInTreePlugins } from "./make-in-tree-plugins.ts";

@@ -72,6 +72,12 @@ const controllerManagerRules: readonly AccessRule[] = [
   { group: "apps", resource: "statefulsets/status", verbs: ["patch"], reason: "how many there are" },
   {
     group: "apps",
+    resource: "controllerrevisions",
+    verbs: [...cached, "get", "create", "patch", "delete"],
+    reason: "templates that a StatefulSet has had",
+  },
+  {
+    group: "apps",
     resource: "replicasets",
     verbs: [...cached, "get", "create", "patch", "delete"],
     reason: "Deployments make and scale them",

@@ -8,7 +8,7 @@ import { isPodReady } from "../is-pod-ready.ts";
 import { matchesNodeSelector, tolerates } from "../node-fit.ts";
 import { adoptable, claimObjects, controllerReference, type Owner } from "../pod-sets/claim-pods.ts";
 import { availability, availableInMs } from "../pod-sets/pod-availability.ts";
-import { podFromTemplate, templateHash } from "../pod-sets/pod-from-template.ts";
+import { podFromTemplate, revisionLabel, templateHash } from "../pod-sets/pod-from-template.ts";
 import type { PlannedObservation, PodSetStep } from "../pod-sets/pod-set-steps.ts";
 
 /** What the controller sees of a set. */
@@ -28,9 +28,6 @@ export type DaemonSetStep =
   | PodSetStep
   | { readonly step: "reportStatus"; readonly status: DaemonSetStatus; readonly nextMs: number | undefined }
   | { readonly step: "settle"; readonly nextMs: number | undefined };
-
-/** The label that names the template of a pod. */
-export const revisionLabel = "controller-revision-hash";
 
 /** What the pods of every DaemonSet tolerate: they are where others may not be. */
 const daemonTolerations = [

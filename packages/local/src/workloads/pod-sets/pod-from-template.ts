@@ -3,6 +3,9 @@ import { createHash } from "node:crypto";
 import type { Pod, PodTemplateSpec } from "@longshore/kube";
 import { controllerReference, type Owner } from "./claim-pods.ts";
 
+/** The label that names the template of a pod of a DaemonSet or StatefulSet. */
+export const revisionLabel = "controller-revision-hash";
+
 /** What a pod is made from. */
 export interface PodSource {
   readonly owner: Owner;

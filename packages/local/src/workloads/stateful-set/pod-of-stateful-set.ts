@@ -1,10 +1,15 @@
 /** The objects that a StatefulSet makes for an ordinal. Pure. Source: apps/v1 StatefulSet, pod identity. */
 import type { PersistentVolumeClaim, Pod, StatefulSet, Stored } from "@longshore/kube";
+import { revisionLabel } from "../pod-sets/pod-from-template.ts";
+import type { NamedTemplate } from "./revisions.ts";
 
-/** The pod with that ordinal, as the set's template makes it. */
-export function podOfStatefulSet(set: Stored<StatefulSet>, ordinal: number): Pod {
+/** The pod with that ordinal, as a template of the set makes it. */
+export function podOfStatefulSet(
+  set: Stored<StatefulSet>,
+  ordinal: number,
+  { name: revision, template }: NamedTemplate,
+): Pod {
   const name = `${set.metadata.name}-${ordinal}`;
-  const template = set.spec?.template;
   const claimVolumes = (set.spec?.volumeClaimTemplates ?? []).map((claim) => ({
     name: claim.metadata?.name ?? "",
     persistentVolumeClaim: { claimName: claimNameOf(claim, name) },
@@ -18,7 +23,11 @@ export function podOfStatefulSet(set: Stored<StatefulSet>, ordinal: number): Pod
       ...template?.metadata,
       name,
       namespace,
-      labels: { ...template?.metadata?.labels, "statefulset.kubernetes.io/pod-name": name },
+      labels: {
+        ...template?.metadata?.labels,
+        "statefulset.kubernetes.io/pod-name": name,
+        [revisionLabel]: revision,
+      },
       ownerReferences: [ownerReference(set)],
     },
     spec: {

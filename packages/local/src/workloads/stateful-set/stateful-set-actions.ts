@@ -1,9 +1,8 @@
-/** The actions of the StatefulSet controller, one for each step of its decision. */
+/** The actions of the StatefulSet controller, one for each step of its decision; those of revisions are in `revision-actions.ts`. */
 import {
   type Actions,
   isAlreadyExists,
   isConflict,
-  isDeleting,
   isNotFound,
   type KubeClient,
   refOf,
@@ -11,15 +10,14 @@ import {
   settled,
 } from "@longshore/kube";
 import type { ObservedStatefulSet, PlanProgress, StatefulSetStep } from "./decide-stateful-set-step.ts";
+import { mayAdopt, revisionActions } from "./revision-actions.ts";
 
 /** The table of actions. */
 export function statefulSetActions(kube: KubeClient): Actions<ObservedStatefulSet, StatefulSetStep> {
   return {
+    ...revisionActions(kube),
     async adoptPod({ pod, reference }, observed, { signal }) {
-      const { set } = observed;
-      // Live: a pod that gets an owner which is gone is deleted by the garbage collector.
-      const now = await kube.get(resources.statefulSets, refOf(set), { signal });
-      if (now === undefined || now.metadata.uid !== set.metadata.uid || isDeleting(now)) return settled;
+      if (!(await mayAdopt(kube, observed.set, signal))) return settled;
       const { uid, resourceVersion, ownerReferences = [] } = pod.metadata;
       const body = { metadata: { uid, resourceVersion, ownerReferences: [...ownerReferences, reference] } };
       await kube.patch(resources.pods, refOf(pod), { type: "merge", body }, { signal }).catch((error) => {
@@ -41,18 +39,21 @@ export function statefulSetActions(kube: KubeClient): Actions<ObservedStatefulSe
       await unlessExists(kube.create(resources.pods, pod, { signal }));
       return progressed(observed, { podsCreated: observed.progress.podsCreated + 1, claimsCreated: 0 });
     },
-    async reportStatus({ status }, { set }, { signal }) {
+    async reportStatus({ status, nextMs }, { set }, { signal }) {
       const patch = { type: "merge", body: { status } } as const;
       await kube
         .patch(resources.statefulSets, refOf(set), patch, { subresource: "status", signal })
         .catch((error) => {
           if (!isNotFound(error)) throw error;
         });
-      return settled;
+      return endOfPass(nextMs);
     },
-    settle: () => settled,
+    settle: ({ nextMs }) => endOfPass(nextMs),
   };
 }
+
+const endOfPass = (nextMs: number | undefined) =>
+  nextMs === undefined ? settled : { requeueAfterMs: nextMs };
 
 function progressed(observed: ObservedStatefulSet, more: Partial<PlanProgress>) {
   return { observed: { ...observed, progress: { ...observed.progress, ...more } } };
