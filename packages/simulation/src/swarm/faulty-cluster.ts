@@ -1,6 +1,12 @@
 /** The cluster of a world: every component of it lives behind faulty seams, and can be cut off from them or stopped at any time. */
 import type { KubeObject } from "@longshore/kube";
-import { clusterConfig, createInProcessCluster, type DriverProgramRun, type InProcessCluster, type Seams } from "@longshore/local";
+import {
+  clusterConfig,
+  createInProcessCluster,
+  type DriverProgramRun,
+  type InProcessCluster,
+  type Seams,
+} from "@longshore/local";
 import { type Random, type RuntimeEnv, silentLogger } from "@longshore/runtime";
 import type { CloudCaller } from "@longshore/volumes";
 import { type CallGate, Life } from "../cut.ts";
