@@ -1,17 +1,17 @@
 /** A conversion that is killed at any of its calls, and resumed or undone, here or on another machine, loses and strands nothing. */
 import { cloudProviders } from "@longshore/volumes";
 import { expect, test } from "vitest";
-import { type CrashStory, crashConversion, isChange } from "./convert-crashes.ts";
+import { type CrashStory, crashConversion, crashConversionTwice, isChange } from "./convert-crashes.ts";
 
 test.each<CrashStory>([
   { killed: "convert", next: "convert" },
   { killed: "convert", next: "undo" },
   { killed: "undo", next: "undo" },
 ])("$killed is killed at every call, and then $next", { timeout: 1_800_000 }, async (story) => {
-  const { points, failures } = await crashConversion(story);
-  console.log(`${story.killed}, then ${story.next}: ${points - failures.length}/${points} crash points`);
+  const { played, failures, summary } = await crashConversion(story);
+  console.log(summary);
   expect(failures).toEqual([]);
-  expect(points).toBeGreaterThan(100);
+  expect(played).toBeGreaterThan(100);
 });
 
 test.each<CrashStory>([
@@ -23,12 +23,10 @@ test.each<CrashStory>([
     timeout: 1_800_000,
   },
   async (story) => {
-    const { points, failures } = await crashConversion(story, (call) => call % 3 === 0);
-    console.log(
-      `${story.killed} of two volumes, then ${story.next}: ${points - failures.length}/${points} crash points`,
-    );
+    const { played, failures, summary } = await crashConversion(story, (call) => call % 3 === 0);
+    console.log(summary);
     expect(failures).toEqual([]);
-    expect(points).toBeGreaterThan(50);
+    expect(played).toBeGreaterThan(50);
   },
 );
 
@@ -42,15 +40,13 @@ test.each<CrashStory>([
   async (story) => {
     let change = 0;
     const every = 3;
-    const { points, failures } = await crashConversion(
+    const { played, failures, summary } = await crashConversion(
       story,
       (call, what) => isChange(call, what) && ++change % every === 0,
     );
-    console.log(
-      `${story.killed} of three, then ${story.next}: ${points - failures.length}/${points} crash points`,
-    );
+    console.log(summary);
     expect(failures).toEqual([]);
-    expect(points).toBeGreaterThan(5);
+    expect(played).toBeGreaterThan(5);
   },
 );
 
@@ -64,10 +60,10 @@ test.each<CrashStory>(
     timeout: 1_800_000,
   },
   async (story) => {
-    const { points, failures } = await crashConversion(story, isChange);
-    console.log(`${story.plugins}: ${points - failures.length}/${points} crash points`);
+    const { played, failures, summary } = await crashConversion(story, isChange);
+    console.log(summary);
     expect(failures).toEqual([]);
-    expect(points).toBeGreaterThan(7);
+    expect(played).toBeGreaterThan(7);
   },
 );
 
@@ -85,12 +81,10 @@ test.each<CrashStory>([
   async (story) => {
     // In place, the class alone changes.
     const every = story.objects === "beside" ? 1 : 2;
-    const { points, failures } = await crashConversion(story, (call) => call % every === 0);
-    console.log(
-      `${story.killed} ${story.objects}, then ${story.next}: ${points - failures.length}/${points} crash points`,
-    );
+    const { played, failures, summary } = await crashConversion(story, (call) => call % every === 0);
+    console.log(summary);
     expect(failures).toEqual([]);
-    expect(points).toBeGreaterThan(20);
+    expect(played).toBeGreaterThan(20);
   },
 );
 
@@ -103,12 +97,10 @@ test.each<CrashStory>([
     timeout: 1_800_000,
   },
   async (story) => {
-    const { points, failures } = await crashConversion(story, (call) => call % 9 === 0);
-    console.log(
-      `${story.killed} of all, then ${story.next}: ${points - failures.length}/${points} crash points`,
-    );
+    const { played, failures, summary } = await crashConversion(story, (call) => call % 9 === 0);
+    console.log(summary);
     expect(failures).toEqual([]);
-    expect(points).toBeGreaterThan(15);
+    expect(played).toBeGreaterThan(15);
   },
 );
 
@@ -122,11 +114,27 @@ test.each<CrashStory>([
     timeout: 1_800_000,
   },
   async (story) => {
-    const { points, failures } = await crashConversion(story);
-    console.log(
-      `${story.killed} of an inline volume, then ${story.next}: ${points - failures.length}/${points} crash points`,
-    );
+    const { played, failures, summary } = await crashConversion(story);
+    console.log(summary);
     expect(failures).toEqual([]);
-    expect(points).toBeGreaterThan(60);
+    expect(played).toBeGreaterThan(60);
+  },
+);
+
+test.each<CrashStory>([
+  { killed: "convert", next: "convert" },
+  { killed: "convert", next: "undo" },
+  { killed: "undo", next: "undo" },
+  { killed: "convert", next: "convert", objects: "beside" },
+  { killed: "convert", next: "undo", objects: "in place" },
+  { killed: "convert", next: "convert", inline: true },
+  { killed: "undo", next: "undo", inline: true },
+])(
+  "$killed is killed, then $next, and a third process ends it ($objects, $inline)",
+  { timeout: 3_600_000 },
+  async (story) => {
+    const { failures, summary } = await crashConversionTwice(story, 4);
+    console.log(summary);
+    expect(failures).toEqual([]);
   },
 );

@@ -3,7 +3,15 @@
 import { resources, type StatefulSet, type StorageClass, type Stored } from "@longshore/kube";
 import type { PluginName } from "@longshore/local";
 import type { Host } from "@longshore/runtime";
-import { Life, mortalClient } from "@longshore/testing/kube";
+import {
+  type CrashFlow,
+  type CrashReport,
+  crashAtEveryPoint,
+  crashInPairs,
+  Life,
+  mortalClient,
+  mortalSeam,
+} from "@longshore/testing/kube";
 import { ConversionWorld, type Operator } from "../../../packages/simulation/src/conversion-world.ts";
 
 /** What is killed, and what is done then. */
@@ -24,13 +32,6 @@ export interface CrashStory {
   readonly volumes?: true;
 }
 
-/** How all points went. */
-export interface CrashReport {
-  readonly points: number;
-  /** Each with its point, as `after delete PersistentVolumeClaim (23)`. */
-  readonly failures: readonly string[];
-}
-
 const optionsOf = ({ objects, volumes, parallel = 1 }: CrashStory) => {
   if (objects === undefined) return { scaleDown: true, parallel };
   const classSuffix = objects === "beside" ? { classSuffix: "-csi" } : {};
@@ -47,28 +48,31 @@ export const isChange = (_call: number, what: string): boolean =>
 
 const limitMs = 3_600_000;
 
-/**
- * Kills it after the calls that `isChosen` chooses by their number and what they are. Before a call nothing is left behind but what is left after the
- * one before it: a process has no effect between two calls.
- */
-export async function crashConversion(
+/** Before a call nothing is left behind but what is left after the one before it: a process has no effect between two calls. */
+const sides = ["after"] as const;
+
+/** Kills it after the calls that `isChosen` chooses by their number and what they are. */
+export function crashConversion(
   story: CrashStory,
   isChosen: (call: number, what: string) => boolean = () => true,
 ): Promise<CrashReport> {
-  const whole = new Life();
-  await inWorld(story, async (world) => {
-    const result = await world[story.killed](mortal(world, whole), optionsOf(story));
-    if (result.failed.length > 0) throw new Error(`no call killed it: ${result.failed[0]?.error}`);
-  });
-  const failures: string[] = [];
-  let points = 0;
-  for (let at = 1; at <= whole.calls; at++) {
-    if (!isChosen(at, whole.log[at - 1] ?? "")) continue;
-    points++;
-    const problems = await crashed(story, new Life(at, "after"), at).catch((error) => [String(error)]);
-    if (problems.length > 0) failures.push(`after ${whole.log[at - 1]} (${at}): ${problems.join("; ")}`);
-  }
-  return { points, failures };
+  return crashAtEveryPoint(flowOf(story), { name: nameOf(story), sides, isChosen });
+}
+
+/** Kills it, and the process that goes on after it; a third one ends it. Plays `most` of the pairs, drawn by a seed. */
+export function crashConversionTwice(story: CrashStory, most: number): Promise<CrashReport> {
+  return crashInPairs(flowOf(story), most, { name: nameOf(story), sides });
+}
+
+function nameOf({ killed, next, replicas = 1, inline, objects, plugins = [], volumes }: CrashStory): string {
+  const what = [
+    objects === undefined ? undefined : `template and class ${objects}`,
+    inline === true ? "an inline volume" : undefined,
+    volumes === true ? "with its volume" : undefined,
+    plugins.length > 0 ? plugins.join() : undefined,
+    replicas > 1 ? `${replicas} volumes` : undefined,
+  ].filter((each) => each !== undefined);
+  return `${killed}${what.length > 0 ? ` of ${what.join(", ")}` : ""}, then ${next}`;
 }
 
 /** A world whose writer runs, on an in-tree volume or, to be undone, on a converted one. */
@@ -86,35 +90,68 @@ async function inWorld(
   });
 }
 
-async function crashed(story: CrashStory, life: Life, at: number): Promise<readonly string[]> {
-  const problems: string[] = [];
-  await inWorld(story, async (world, names) => {
-    const pods = podsOf(world);
-    const killed = world[story.killed](mortal(world, life), optionsOf(story));
-    killed.catch(() => {});
-    await Promise.race([killed, life.death]);
-    if (!life.dead) {
-      problems.push("the point was not reached");
-      return;
-    }
-    // What others make of the state that is left behind.
-    await world.clock.sleep(3000, new AbortController().signal);
-    // Another machine goes on half of the time: it has no files of the first one.
-    const other = world.operator(at % 2 === 0 ? "m1" : "m2");
-    const result = await world[story.next](other, optionsOf(story));
-    problems.push(...result.failed.map(({ error }) => String(error)));
-    await Promise.race([world.writersRun(), world.clock.sleep(limitMs, new AbortController().signal)]);
-    const isConverted = story.next === "convert";
-    problems.push(...world.leftovers(isConverted && areVolumesMeant(story) ? "csi" : "in-tree", names));
-    problems.push(...objectFaults(world, story, isConverted, pods));
-    problems.push(...(await world.lostWrites()), ...world.violations);
-    const open = [
-      ...(await world.journals(other)),
-      ...(await world.replacements(other)),
-      ...(await world.templates(other)),
-    ].filter(([, { finishedAt }]) => finishedAt === undefined);
-    if (open.length > 0) problems.push(`the journal of ${open[0]?.[0]} is not finished`);
-  });
+/** Another process goes on after the one that was killed; the second one may be killed, too. */
+const flowOf =
+  (story: CrashStory): CrashFlow =>
+  async (points) => {
+    const calls: string[][] = [];
+    await inWorld(story, async (world, names) => {
+      const pods = podsOf(world);
+      for (const { at, side } of [...points, { at: undefined, side: undefined }]) {
+        const isFirst = calls.length === 0;
+        const life = new Life(at, side);
+        calls.push(life.log);
+        // Another machine goes on half of the time: it has no files of the first one.
+        const machine = isFirst || (points[0]?.at ?? 0) % 2 === 0 ? "m1" : "m2";
+        const going = world[isFirst ? story.killed : story.next](
+          mortal(world, life, machine),
+          optionsOf(story),
+        );
+        going.catch(() => {});
+        const result = await Promise.race([going, life.death]);
+        if (result !== undefined) {
+          const problems = result.failed.map(({ error }) => String(error));
+          const done = calls.length > 1 ? story.next : story.killed;
+          problems.push(...(await faultsOf(world, story, { done, machine, names, pods })));
+          if (problems.length > 0) throw new Error(problems.join("; "));
+          return;
+        }
+        // What others make of the state that is left behind.
+        await world.clock.sleep(3000, new AbortController().signal);
+      }
+    });
+    return calls;
+  };
+
+interface Ended {
+  readonly done: "convert" | "undo";
+  readonly machine: string;
+  readonly names: ReadonlySet<string>;
+  /** Those that there were at the beginning. */
+  readonly pods: string;
+}
+
+/** What is not as it is to be at the end. */
+async function faultsOf(
+  world: ConversionWorld,
+  story: CrashStory,
+  { done, machine, names, pods }: Ended,
+): Promise<readonly string[]> {
+  await Promise.race([world.writersRun(), world.clock.sleep(limitMs, new AbortController().signal)]);
+  const isConverted = done === "convert";
+  const operator = world.operator(machine);
+  const problems = [
+    ...world.leftovers(isConverted && areVolumesMeant(story) ? "csi" : "in-tree", names),
+    ...objectFaults(world, story, isConverted, pods),
+    ...(await world.lostWrites()),
+    ...world.violations,
+  ];
+  const open = [
+    ...(await world.journals(operator)),
+    ...(await world.replacements(operator)),
+    ...(await world.templates(operator)),
+  ].filter(([, { finishedAt }]) => finishedAt === undefined);
+  if (open.length > 0) problems.push(`the journal of ${open[0]?.[0]} is not finished`);
   return problems;
 }
 
@@ -157,15 +194,7 @@ function objectFaults(
 }
 
 /** The operator whose process has this life: each request and each access to a file is one of its calls. */
-function mortal(world: ConversionWorld, life: Life): Operator {
-  const { kube, host } = world.operator("m1");
-  const mortalHost = new Proxy<Host>(host, {
-    get(target, key) {
-      const member = target[key as keyof Host] as unknown;
-      if (typeof member !== "function") return member;
-      return (...args: unknown[]) =>
-        life.call(String(key), () => Reflect.apply(member, target, args) as Promise<unknown>);
-    },
-  });
-  return { kube: mortalClient(kube, life), host: mortalHost };
+function mortal(world: ConversionWorld, life: Life, machine: string): Operator {
+  const { kube, host } = world.operator(machine);
+  return { kube: mortalClient(kube, life), host: mortalSeam<Host>(host, life) };
 }

@@ -9,8 +9,14 @@ import { createApiServer, memoryStore, readDefinitions } from "@longshore/apiser
 import { type HttpKubeClient, interceptWrites } from "@longshore/kube";
 import { gardenerCrdsUrl, newClientForShoot } from "@longshore/migration/gardener";
 import { openshiftCrdsUrl } from "@longshore/migration/openshift";
-import type { Component } from "@longshore/runtime";
-import { Life, type Side, virtualEnv } from "@longshore/testing/kube";
+import {
+  type CrashFlow,
+  type CrashPoint,
+  crashAtEveryPoint,
+  crashInPairs,
+  Succession,
+  virtualEnv,
+} from "@longshore/testing/kube";
 import { describe, expect, it } from "vitest";
 import {
   type MigrationCycleName,
@@ -28,13 +34,18 @@ const definitions = await readDefinitions(
 const lateMs = 2_000;
 
 interface Outcome {
-  readonly rests?: readonly unknown[];
-  readonly error?: unknown;
+  /** What there was at each rest. */
+  readonly rests: readonly unknown[];
   readonly tookMs: number;
+  readonly calls: readonly (readonly string[])[];
 }
 
-/** One run of the cycle; a controller that dies is followed by one that lives on. */
-async function live(name: MigrationCycleName, life: Life, awayMs: number): Promise<Outcome> {
+/** One run of the cycle, with one controller after the other. @param awayMs from a death to the next one, in virtual milliseconds */
+async function live(
+  name: MigrationCycleName,
+  points: readonly CrashPoint[],
+  awayMs: number,
+): Promise<Outcome> {
   const env = virtualEnv();
   const { clock } = env;
   const kube = createApiServer(env, { controllers: false, store: memoryStore(), definitions }).client();
@@ -71,59 +82,57 @@ async function live(name: MigrationCycleName, life: Life, awayMs: number): Promi
   };
   await preparePlatform(world);
   const startedMs = clock.monotonicMs();
-  let current: Component | undefined = startMigration(name, seams, life);
-  let heir: Promise<void> = Promise.resolve();
-  void life.death.then(() => {
-    current = undefined;
-    heir = clock.sleep(awayMs, signal).then(() => {
-      current = startMigration(name, seams);
-    });
-  });
+  const controllers = new Succession(
+    points,
+    (life) => startMigration(name, seams, life),
+    () => clock.sleep(awayMs, signal),
+  );
+  const outcome = { rests: [] as readonly unknown[], tookMs: 0 };
   try {
-    const rests = await migrationCycles[name](world, "1");
-    const tookMs = clock.monotonicMs() - startedMs;
+    outcome.rests = await migrationCycles[name](world, "1");
+    outcome.tookMs = clock.monotonicMs() - startedMs;
     await clock.advance(lateMs);
-    return { rests, tookMs };
-  } catch (error) {
-    return { error, tookMs: clock.monotonicMs() - startedMs };
   } finally {
-    await clock.run(heir);
-    await clock.run((current as Component | undefined)?.stop() ?? Promise.resolve());
+    await clock.run(controllers.stop());
   }
+  return { ...outcome, calls: controllers.calls };
+}
+
+/** Ends as it does undisturbed, and goes on when it starts: it waits for no resync. */
+function flowOf(name: MigrationCycleName, awayMs: number): CrashFlow {
+  let undisturbed: readonly unknown[] | undefined;
+  return async (points) => {
+    const { rests, tookMs, calls } = await live(name, points, awayMs);
+    undisturbed ??= rests;
+    const at = rests.findIndex((rest, index) => !isDeepStrictEqual(rest, undisturbed?.[index]));
+    if (at >= 0) throw new Error(`another end: ${JSON.stringify(rests[at])}`);
+    if (tookMs >= points.length * awayMs + 60_000) throw new Error(`it took ${tookMs} ms`);
+    return calls;
+  };
 }
 
 describe.each([
   ["at once", 0],
   ["after five seconds", 5_000],
-])("a controller that is killed, when another takes its place %s, reaches the same end:", (_, awayMs) => {
+])("a controller that is killed, when another takes its place %s, reaches the same end:", (when, awayMs) => {
   it.each(names)("%s", async (name) => {
-    const undisturbed = new Life();
-    const { rests, error } = await live(name, undisturbed, 0);
-    if (error !== undefined) throw error;
-    const failures: string[] = [];
-    let slowest = { point: "none", tookMs: 0 };
-    for (let at = 1; at <= undisturbed.calls; at++) {
-      for (const side of ["before", "after"] as const satisfies readonly Side[]) {
-        const life = new Life(at, side);
-        const outcome = await live(name, life, awayMs);
-        const point = `${side} ${undisturbed.log[at - 1]} (${at})`;
-        if (outcome.error !== undefined) failures.push(`${point}: ${outcome.error}`);
-        else if (!life.dead) failures.push(`${point}: it was not reached`);
-        else if (!isDeepStrictEqual(outcome.rests, rests)) {
-          const at = outcome.rests?.findIndex((rest, index) => !isDeepStrictEqual(rest, rests?.[index])) ?? 0;
-          failures.push(`${point}: another end: ${JSON.stringify(outcome.rests?.[at])}`);
-        }
-        if (outcome.tookMs > slowest.tookMs) slowest = { point, tookMs: outcome.tookMs };
-      }
-    }
-    const points = 2 * undisturbed.calls;
-    console.log(`${name}: ${points - failures.length}/${points} crash points, another ${_}`);
+    const choice = { name: `${name}, another ${when}` };
+    const { summary, failures, calls } = await crashAtEveryPoint(flowOf(name, awayMs), choice);
+    console.log(summary);
     expect(failures).toEqual([]);
-    expect(undisturbed.log).toEqual(expect.arrayContaining([...made[name]]));
-    // It goes on when it starts, and waits for no resync.
-    expect(slowest.tookMs, slowest.point).toBeLessThan(awayMs + 60_000);
+    expect(calls).toEqual(expect.arrayContaining([...made[name]]));
   });
 });
+
+it.each(names)(
+  "%s is killed, and the one after it too, and reaches the same end",
+  async (name) => {
+    const { summary, failures } = await crashInPairs(flowOf(name, 0), 20, { name });
+    console.log(summary);
+    expect(failures).toEqual([]);
+  },
+  3_600_000,
+);
 
 /** Without these the cycle has not done its work. */
 const made: Readonly<Record<MigrationCycleName, readonly string[]>> = {

@@ -6,8 +6,8 @@ test.each(["migrate", "rollback"] as const)(
   "%s is killed at some of its calls, and resumed (migration-controllers.md C1)",
   { timeout: 120_000 },
   async (direction) => {
-    const { points, failures } = await crashCrossing(direction, (call) => call % 29 === 0);
+    const { played, failures } = await crashCrossing(direction, (call) => call % 29 === 0);
     expect(failures).toEqual([]);
-    expect(points).toBeGreaterThan(4);
+    expect(played).toBeGreaterThan(4);
   },
 );

@@ -5,7 +5,7 @@
 import { startAttacher, startProvisioner, startResizer, startSnapshotter } from "@longshore/sidecars";
 import { startSnapshotController } from "@longshore/sidecars/snapshot-controller";
 import { describe, expect, it } from "vitest";
-import { type CrashScenario, crashAtEveryPoint, crashInPairs, crashRandomly } from "./crash-points.ts";
+import { type CrashScenario, crashCycle, crashCycleInPairs, crashRandomly } from "./crash-points.ts";
 import { workCycles } from "./work-cycles.ts";
 
 /** `rpcs`: what the cycle must have asked the driver for, or it did not do its work. */
@@ -46,12 +46,12 @@ describe.each([
   it.each(scenarios)(
     "$name",
     async (scenario) => {
-      const report = await crashAtEveryPoint(scenario, awayMs);
+      const report = await crashCycle(scenario, awayMs);
       console.log(report.summary);
       expect(report.failures).toEqual([]);
       expect(report.calls).toEqual(expect.arrayContaining([...scenario.rpcs]));
       // Found at once by who comes next, and not by the next resync.
-      expect(report.slowest.tookMs, report.slowest.point).toBeLessThan(awayMs + minuteMs);
+      expect(report.slowest.tookMs, JSON.stringify(report.slowest.points)).toBeLessThan(awayMs + minuteMs);
     },
     60_000,
   );
@@ -60,10 +60,10 @@ describe.each([
 it.each(scenarios)(
   "the work of a $name that is killed, and the one after it too, ends well",
   async (scenario) => {
-    const { failures, pairs, summary } = await crashInPairs(scenario, 40);
+    const { failures, played, summary } = await crashCycleInPairs(scenario, 40);
     console.log(summary);
     expect(failures).toEqual([]);
-    expect(pairs).toBeGreaterThan(200);
+    expect(played).toBeGreaterThan(20);
   },
   600_000,
 );
@@ -76,7 +76,7 @@ it.each(scenarios)(
       Array.from({ length: 25 }, (_, n) => 1000 + n),
     );
     expect(runs.filter(({ error }) => error !== undefined)).toEqual([]);
-    expect(runs.some(({ trail }) => !trail.includes("lived on"))).toBe(true);
+    expect(runs.some(({ deaths }) => deaths === 3)).toBe(true);
   },
   60_000,
 );

@@ -2,9 +2,8 @@
 import { fileURLToPath } from "node:url";
 import { readDefinitions } from "@longshore/apiserver";
 import { type PersistentVolumeClaim, resources } from "@longshore/kube";
-import type { Component } from "@longshore/runtime";
 import { snapshotCrdsUrl, snapshotResources } from "@longshore/storage";
-import { Life } from "@longshore/testing/kube";
+import { type CrashFlow, crashAtEveryPoint, crashInPairs, Succession } from "@longshore/testing/kube";
 import { FakeProvisioning } from "@longshore/testing/sidecars";
 import { describe, expect, it } from "vitest";
 import { mortal } from "../testing/crashing.ts";
@@ -141,43 +140,46 @@ const stories: readonly Story[] = [
 
 const definitions = await readDefinitions([fileURLToPath(snapshotCrdsUrl)]);
 
-/** One run of a story; the first provisioner ends with `life`, the one after it runs to the end. */
-async function live({ options, binding, play }: Story, life: Life): Promise<Life> {
-  const driver = new FakeProvisioning();
-  driver.room.set("us-east-1a", 10n << 30n);
-  driver.room.set("us-east-1b", 20n << 30n);
-  const world = await sidecarWorld({}, { extend: driver.extend, definitions });
-  await addNode(world, "node-a", "us-east-1a");
-  await addNode(world, "node-b", "us-east-1b");
-  const storageClass = aStorageClass({ volumeBindingMode: binding });
-  await world.kube.create(resources.storageClasses, storageClass, { signal: world.signal });
-  let current: Component | undefined = startProvisioner(mortal(world.env(), life), options);
-  void life.death.then(() => {
-    current = startProvisioner(world.env(), options);
-  });
-  await play(world);
-  if (life.dead) await world.clock.settle();
-  await current?.stop();
-  return life;
-}
+/** Plays a story; one provisioner takes the place of the other. */
+const flowOf =
+  ({ options, binding, play }: Story): CrashFlow =>
+  async (points) => {
+    const driver = new FakeProvisioning();
+    driver.room.set("us-east-1a", 10n << 30n);
+    driver.room.set("us-east-1b", 20n << 30n);
+    const world = await sidecarWorld({}, { extend: driver.extend, definitions });
+    await addNode(world, "node-a", "us-east-1a");
+    await addNode(world, "node-b", "us-east-1b");
+    const storageClass = aStorageClass({ volumeBindingMode: binding });
+    await world.kube.create(resources.storageClasses, storageClass, { signal: world.signal });
+    const provisioners = new Succession(points, (life) =>
+      startProvisioner(mortal(world.env(), life), options),
+    );
+    await play(world);
+    await world.clock.run(provisioners.stop());
+    return provisioners.calls;
+  };
 
 describe("killed at every point of", () => {
   it.each(stories)(
     "$name",
     async (story) => {
-      const undisturbed = await live(story, new Life());
-      const failures: string[] = [];
-      for (let at = 1; at <= undisturbed.calls; at++) {
-        for (const side of ["before", "after"] as const) {
-          const point = `${side} ${undisturbed.log[at - 1]} (${at})`;
-          await live(story, new Life(at, side)).catch((error: unknown) =>
-            failures.push(`${point}: ${error}`),
-          );
-        }
-      }
-      console.log(`${story.name}: ${2 * undisturbed.calls - failures.length}/${2 * undisturbed.calls}`);
+      const { summary, failures } = await crashAtEveryPoint(flowOf(story), story);
+      console.log(summary);
       expect(failures).toEqual([]);
     },
     60_000,
+  );
+});
+
+describe("killed, and the one after it too, at", () => {
+  it.each(stories)(
+    "$name",
+    async (story) => {
+      const { summary, failures } = await crashInPairs(flowOf(story), 20, story);
+      console.log(summary);
+      expect(failures).toEqual([]);
+    },
+    3_600_000,
   );
 });

@@ -1,7 +1,7 @@
 /** A crash at every point between the calls of the snapshot controller and the snapshotter. */
 import { isNotFound, type KubeClient, resources } from "@longshore/kube";
 import { snapshotResources } from "@longshore/storage";
-import { Life } from "@longshore/testing/kube";
+import { type CrashFlow, crashAtEveryPoint, crashInPairs, Life, Succession } from "@longshore/testing/kube";
 import { describe, expect, it } from "vitest";
 import type { SidecarEnv } from "../common/sidecar-env.ts";
 import { startSnapshotter } from "../index.ts";
@@ -20,55 +20,53 @@ const start: Record<Part, (env: SidecarEnv) => { stop(): Promise<void> }> = {
 /** What happens besides the crash. */
 type Story = "deletedWhenReady" | "deletedAtTheCrash" | "kept";
 
-async function live(mortalPart: Part, story: Story, life: Life): Promise<Life> {
-  const world = await snapshotWorld({ looksUntilReady: 1 });
-  const { kube, signal } = world;
-  const trail = () => `${story}, ${mortalPart}: ${life.log.join(", ")}`;
-  const remove = () =>
-    kube.delete(volumeSnapshots, { namespace: "default", name: "s" }, { signal }).catch((error) => {
-      if (!isNotFound(error)) throw error;
-    });
-  await addBoundClaim(world, "data");
-  await kube.create(volumeSnapshotClasses, aSnapshotClass(), { signal });
-  const other: Part = mortalPart === "controller" ? "snapshotter" : "controller";
-  let part = start[mortalPart](mortal(world.env(), life));
-  let restarted = false;
-  void life.death.then(async () => {
-    if (story === "deletedAtTheCrash") {
-      await remove();
-      // The other one goes on alone for a while.
-      await world.clock.sleep(5000, signal);
+const flowOf =
+  (mortalPart: Part, story: Story): CrashFlow =>
+  async (points) => {
+    const world = await snapshotWorld({ looksUntilReady: 1 });
+    const { kube, signal } = world;
+    const remove = () =>
+      kube.delete(volumeSnapshots, { namespace: "default", name: "s" }, { signal }).catch((error) => {
+        if (!isNotFound(error)) throw error;
+      });
+    await addBoundClaim(world, "data");
+    await kube.create(volumeSnapshotClasses, aSnapshotClass(), { signal });
+    const other: Part = mortalPart === "controller" ? "snapshotter" : "controller";
+    const parts = new Succession(
+      points,
+      (life) => start[mortalPart](mortal(world.env(), life)),
+      async () => {
+        if (story !== "deletedAtTheCrash") return;
+        await remove();
+        // The other one goes on alone for a while.
+        await world.clock.sleep(5000, signal);
+      },
+    );
+    const others = start[other](world.env());
+    await kube.create(volumeSnapshots, aSnapshot(), { signal });
+    if (story !== "deletedAtTheCrash") {
+      await world.eventually("ready", async () => (await world.snapshot("s"))?.status?.readyToUse);
+      expect(world.snapshots.byId.size).toBe(1);
+    } else {
+      await world.clock.advance(60_000);
     }
-    part = start[mortalPart](world.env());
-    restarted = true;
-  });
-  const others = start[other](world.env());
-  await kube.create(volumeSnapshots, aSnapshot(), { signal });
-  if (story !== "deletedAtTheCrash") {
-    await world.eventually(`ready: ${trail()}`, async () => (await world.snapshot("s"))?.status?.readyToUse);
-    expect(world.snapshots.byId.size, trail()).toBe(1);
-  } else {
-    await world.clock.advance(60_000);
-  }
-  if (story !== "kept") {
-    await remove();
-    await world.eventually(`gone: ${trail()}`, async () => {
-      const contents = await kube.list(volumeSnapshotContents, { signal });
-      return (await world.snapshot("s")) === undefined && contents.items.length === 0;
+    if (story !== "kept") {
+      await remove();
+      await world.eventually("gone", async () => {
+        const contents = await kube.list(volumeSnapshotContents, { signal });
+        return (await world.snapshot("s")) === undefined && contents.items.length === 0;
+      });
+      expect(world.snapshots.byId.size).toBe(0);
+    }
+    await world.eventually("the claim is let go", async () => {
+      const ref = { namespace: "default", name: "data" };
+      const claim = await kube.get(resources.persistentVolumeClaims, ref, { signal });
+      return !claim?.metadata.finalizers?.includes("snapshot.storage.kubernetes.io/pvc-as-source-protection");
     });
-    expect(world.snapshots.byId.size, trail()).toBe(0);
-  }
-  await world.eventually(`the claim is let go: ${trail()}`, async () => {
-    const ref = { namespace: "default", name: "data" };
-    const claim = await kube.get(resources.persistentVolumeClaims, ref, { signal });
-    return !claim?.metadata.finalizers?.includes("snapshot.storage.kubernetes.io/pvc-as-source-protection");
-  });
-  // What is dead cannot be stopped.
-  if (life.dead) await world.eventually("restarted", async () => restarted);
-  await part.stop();
-  await others.stop();
-  return life;
-}
+    await world.clock.run(parts.stop());
+    await others.stop();
+    return parts.calls;
+  };
 
 /** A life in which something else happens just before the n-th call. */
 class Interrupted extends Life {
@@ -141,11 +139,15 @@ describe.each(["controller", "snapshotter"] as const)("a crash of the %s", (part
   it.each(["deletedWhenReady", "deletedAtTheCrash", "kept"] as const)(
     "leaks and loses no snapshot: %s",
     async (story) => {
-      const { calls } = await live(part, story, new Life());
-      expect(calls).toBeGreaterThan(0);
-      for (let at = 1; at <= calls; at++) {
-        for (const effect of ["before", "after"] as const) await live(part, story, new Life(at, effect));
-      }
+      const choice = { name: `snapshot ${part}, ${story}` };
+      const single = await crashAtEveryPoint(flowOf(part, story), choice);
+      console.log(single.summary);
+      expect(single.failures).toEqual([]);
+      expect(single.played).toBeGreaterThan(10);
+      const pairs = await crashInPairs(flowOf(part, story), 20, choice);
+      console.log(pairs.summary);
+      expect(pairs.failures).toEqual([]);
     },
+    3_600_000,
   );
 });

@@ -1,6 +1,6 @@
 /** A sidecar that dies at a chosen point between its calls. */
 import type { CsiConnection } from "@longshore/csi";
-import { type Life, mortalClient } from "@longshore/testing/kube";
+import { type Life, mortalClient, mortalSeam } from "@longshore/testing/kube";
 import type { SidecarEnv } from "../common/sidecar-env.ts";
 
 /** The seams of a component with this life: every API request and every CSI call is one of its calls. */
@@ -9,13 +9,7 @@ export function mortal(env: SidecarEnv, life: Life): SidecarEnv {
 }
 
 function mortalConnection(csi: CsiConnection, life: Life): CsiConnection {
-  const service = <T extends object>(client: T): T =>
-    new Proxy(client, {
-      get(target, name) {
-        const member = target[name as keyof T] as (...args: unknown[]) => Promise<unknown>;
-        return (...args: unknown[]) => life.call(String(name), () => member.apply(target, args));
-      },
-    });
+  const service = <T extends object>(client: T): T => mortalSeam(client, life);
   return {
     identity: service(csi.identity),
     controller: service(csi.controller),

@@ -85,6 +85,22 @@ export function mortalClient(kube: KubeClient, life: Life): KubeClient {
   });
 }
 
+/** A seam all of whose methods are calls of this life, each named by its method, or as `nameOf` says. */
+export function mortalSeam<T extends object>(
+  seam: T,
+  life: Life,
+  nameOf: (method: string, args: readonly unknown[]) => string = (method) => method,
+): T {
+  return new Proxy(seam, {
+    get(target, key) {
+      const member = Reflect.get(target, key) as unknown;
+      if (typeof member !== "function") return member;
+      return (...args: unknown[]) =>
+        life.call(nameOf(String(key), args), () => Reflect.apply(member, target, args) as Promise<unknown>);
+    },
+  });
+}
+
 /** Its opening is the call; a dead process receives nothing more from it. */
 async function* mortalStream(
   what: string,

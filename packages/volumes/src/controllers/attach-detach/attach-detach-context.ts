@@ -14,6 +14,7 @@ import type {
   VolumeAttachment,
 } from "@longshore/kube";
 import type { MigratedPluginManager } from "../../csimigration/migrated-plugin-manager.ts";
+import type { ListedAttachment, VolumePlugin } from "../../framework/volume-plugin.ts";
 import type { VolumePluginManager } from "../../framework/volume-plugin-manager.ts";
 import { csiPluginName } from "../../plugins/csi/csi-names.ts";
 import type { ActualState, Attachment } from "./actual-state.ts";
@@ -73,6 +74,11 @@ export interface AttachDetachContext {
    * asked for the first time.
    */
   readonly unlisted: Map<string, string>;
+  /** What providers have listed on nodes whose Node was missing then, by the node. */
+  readonly listedOnMissing: Map<
+    string,
+    readonly { readonly plugin: VolumePlugin; readonly attachment: ListedAttachment }[]
+  >;
   identityOfName(uniqueName: string): VolumeIdentity;
   ownersOf(attachment: Attachment): VolumeOwners;
   readonly missingNodes: MissingNodes;

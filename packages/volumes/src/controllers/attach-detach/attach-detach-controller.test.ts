@@ -631,6 +631,23 @@ describe("restart", () => {
     expect(cloud.calls).toEqual(["detach vol-a i-n1"]);
   });
 
+  it("finds it on a node whose Node was deleted and is made again as migrated, before CSI attaches there (controllers.md A6)", async () => {
+    const { plane, cloud, start } = world();
+    await aBoundEbsVolume(plane, "a", "aws://us-east-1a/vol-a");
+    await cloud.attachDisk("vol-a", "i-n1");
+    cloud.calls.length = 0;
+    plane.running(startInstantAttacher(plane));
+    // It has lost its record with the Node, and asks the provider while there is none.
+    start();
+    await plane.pass(2_000);
+    expect(cloud.calls).toEqual([]);
+    await withNodes(plane, ["n1"], ebs);
+    await plane.create(resources.pods, aPod("p", "n1", claimVolume("a")));
+    await plane.pass(5_000);
+    expect(cloud.calls).toEqual(["detach vol-a i-n1"]);
+    expect(await plane.volumesAttached("n1")).toEqual([csiName("vol-a")]);
+  });
+
   it("an in-tree detach also deletes the VolumeAttachment that migration would have made (controllers.md A9)", async () => {
     const { plane, cloud, start } = world();
     await withNodes(plane, ["n1"]);

@@ -223,6 +223,7 @@ class AttachDetachController implements Component {
       pending: new PendingPods(),
       events,
       unlisted: new Map(),
+      listedOnMissing: new Map(),
       missingNodes: new MissingNodes(env.clock),
       csiNodeVersions: new Map(),
       identityOfName: (name) => identityAmong(this.#caches, migration, name),

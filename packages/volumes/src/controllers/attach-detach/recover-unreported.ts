@@ -5,7 +5,8 @@
  * never be detached. CSI would take the disk over on that node, and could never attach it on another.
  *
  * While a provider has not answered, its plugin is in `unlisted` and CSI attaches nothing of it. Only disks of
- * PersistentVolumes count, on managed nodes. The provider is not asked once every node is migrated and every volume of the
+ * PersistentVolumes count, on managed nodes. What is listed on a node whose Node is missing counts once that is there: its list of attached
+ * volumes and its record of uncertain ones went with the Node that was deleted. The provider is not asked once every node is migrated and every volume of the
  * plugin is attached by CSI: then nothing in-tree can be left (C5).
  */
 import { errorChain, withDeadline } from "@longshore/runtime";
@@ -86,8 +87,20 @@ function isUsedBySomeNode(context: AttachDetachContext, plugin: VolumePlugin): b
   });
 }
 
+/** A Node was made (again): what was listed there while it was missing may still be there. */
+export function adoptOn(context: AttachDetachContext, nodeName: string): void {
+  const listed = context.listedOnMissing.get(nodeName) ?? [];
+  context.listedOnMissing.delete(nodeName);
+  for (const { plugin, attachment } of listed) adopt(context, plugin, attachment);
+}
+
 function adopt(context: AttachDetachContext, plugin: VolumePlugin, listed: ListedAttachment): void {
   const { nodeName, devicePath } = listed;
+  if (context.caches.nodes.get(nodeName) === undefined) {
+    const others = context.listedOnMissing.get(nodeName) ?? [];
+    context.listedOnMissing.set(nodeName, [...others, { plugin, attachment: listed }]);
+    return;
+  }
   if (managedNode(context, nodeName) === undefined) return;
   const identity = context.identityOfName(uniqueNameOf(plugin.pluginName, listed.volumeName));
   if (context.actual.ofIdentity(identity).some((known) => known.nodeName === nodeName)) return;

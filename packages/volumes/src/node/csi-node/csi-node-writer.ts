@@ -15,6 +15,7 @@ import {
   KubeApiError,
   type KubeClient,
   type Next,
+  type Node,
   observeAgain,
   resources,
   type Stored,
@@ -26,6 +27,7 @@ import {
   type CsiNodeChange,
   type CsiNodeStep,
   decideCsiNodeStep,
+  isOfAnother,
   type ObservedCsiNode,
 } from "./decide-csi-node-step.ts";
 import type { DriverInfo } from "./driver-info.ts";
@@ -35,6 +37,13 @@ import { csiNodeInfos, oldDriversOf } from "./old-csi-node-info.ts";
 export class NodeMissingError extends Error {
   override readonly name = "NodeMissingError";
 }
+
+/** Makes a write of a change, and says what follows it: `next`, by default the end of the change, or what a failure leads to. */
+type Written = (
+  observed: ObservedCsiNode,
+  write: () => Promise<unknown>,
+  next?: Next<ObservedCsiNode>,
+) => Promise<Next<ObservedCsiNode>>;
 
 const retryBackoff = { initialMs: 10, maximumMs: 1250, factor: 5, jitter: 0.1 };
 
@@ -49,6 +58,8 @@ export class CsiNodeWriter {
    * deleted must not bring back what was removed from it.
    */
   #oldDrivers: readonly CSINodeDriver[] | undefined;
+  /** As it was read last. */
+  #node: Stored<Node> | undefined;
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(env: RuntimeEnv & { readonly kube: KubeClient }, nodeName: string) {
@@ -80,13 +91,10 @@ export class CsiNodeWriter {
   /** One change at a time. */
   async #change(change: CsiNodeChange, signal: AbortSignal): Promise<void> {
     let attempts = 0;
-    const written = async (
-      observed: ObservedCsiNode,
-      write: () => Promise<unknown>,
-    ): Promise<Next<ObservedCsiNode>> => {
+    const written: Written = async (observed, write, next = settled) => {
       try {
         await write();
-        return settled;
+        return next;
       } catch (error) {
         return { observed: { ...observed, failure: { error, attempts: ++attempts } } };
       }
@@ -108,13 +116,13 @@ export class CsiNodeWriter {
   async #observe(change: CsiNodeChange, signal: AbortSignal): Promise<ObservedCsiNode> {
     const stored = await this.read(signal);
     if (stored !== undefined) this.#oldDrivers = [];
-    const isToBeMade = stored === undefined && change.kind !== "removeDriver";
-    const node = isToBeMade
-      ? await this.#env.kube.get(resources.nodes, { name: this.#nodeName }, { signal })
-      : undefined;
-    if (node !== undefined) this.#oldDrivers ??= await this.#readOldDrivers(signal);
+    const isToBeMade = stored === undefined || isOfAnother(stored, this.#node);
+    if (isToBeMade && change.kind !== "removeDriver") {
+      this.#node = await this.#env.kube.get(resources.nodes, { name: this.#nodeName }, { signal });
+      if (this.#node !== undefined) this.#oldDrivers ??= await this.#readOldDrivers(signal);
+    }
     const oldDrivers = this.#oldDrivers ?? [];
-    return { change, stored, node, oldDrivers, migrated: this.#migrated, failure: undefined };
+    return { change, stored, node: this.#node, oldDrivers, migrated: this.#migrated, failure: undefined };
   }
 
   /** A server without the resource, or one that does not let the node read it, has nothing to take over. */
@@ -146,10 +154,7 @@ export class CsiNodeWriter {
     return [];
   }
 
-  #actions(
-    written: (observed: ObservedCsiNode, write: () => Promise<unknown>) => Promise<Next<ObservedCsiNode>>,
-    signal: AbortSignal,
-  ): Actions<ObservedCsiNode, CsiNodeStep> {
+  #actions(written: Written, signal: AbortSignal): Actions<ObservedCsiNode, CsiNodeStep> {
     const { kube, clock, random, logger } = this.#env;
     return {
       create: ({ csiNode }, observed) =>
@@ -159,6 +164,10 @@ export class CsiNodeWriter {
         }),
       update: ({ csiNode }, observed) =>
         written(observed, () => kube.update(resources.csiNodes, csiNode, { signal })),
+      removeOld: ({ uid }, observed) => {
+        const ref = { name: this.#nodeName };
+        return written(observed, () => kube.delete(resources.csiNodes, ref, { signal, uid }), observeAgain);
+      },
       settle: () => settled,
       waitForNode: () => {
         throw new NodeMissingError(`Node ${this.#nodeName} does not exist: register it first`);

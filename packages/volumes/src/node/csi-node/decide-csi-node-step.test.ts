@@ -152,6 +152,26 @@ describe("a change of the CSINode", () => {
   });
 });
 
+describe("a change where the CSINode is of a Node that was deleted", () => {
+  const ownerReferences = [{ apiVersion: "v1", kind: "Node", name: "n", uid: "u-0" }];
+  const bare = csiNode([d], "kubernetes.io/aws-ebs");
+  const stored = { ...bare, metadata: { ...bare.metadata, uid: "c-0", ownerReferences } };
+
+  it.each<[string, CsiNodeChange, object, string]>([
+    ["removes it", publish, { node, migrated: ebs }, "removeOld"],
+    ["removes it before a driver is added", set, { node }, "removeOld"],
+    ["waits for the Node", publish, { migrated: ebs }, "waitForNode"],
+    ["removes a driver from it", remove, { node }, "update: ; kubernetes.io/aws-ebs"],
+  ])("%s", (_name, change, observed, expected) => {
+    expect(written({ change, stored, ...observed })).toBe(expected);
+  });
+
+  it("that is there by now leaves it", () => {
+    const again = { ...node, metadata: { ...node.metadata, uid: "u-0" } };
+    expect(written({ change: publish, stored, node: again, migrated: ebs })).toBe("settle");
+  });
+});
+
 describe("a write that fails", () => {
   const reason = (name: string) =>
     new KubeApiError({

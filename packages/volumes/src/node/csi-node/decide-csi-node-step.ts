@@ -2,13 +2,15 @@
  * What one change of this node's CSINode writes: a driver's entry, with the migrated-plugins annotation as it is to be.
  *
  *     no CSINode ─► create, or waitForNode;  another content ─► update;  equal ─► settle
+ *     a CSINode of a Node that was deleted ─► removeOld ─► create
  *     the write lost ─► retry (read again, decide again) ─► … ─► fail
  *     what an old CSINodeInfo says is refused ─► dropOldDrivers ─► create without it
  *
  * Invariants
  *  - Once it is decided what the annotation lists, no write leaves it otherwise.
  *  - Entries of other drivers stay as they are.
- *  - A CSINode is made only for a Node that exists, and belongs to it. What its CSINodeInfo says keeps no node from getting one.
+ *  - A CSINode is written only for a Node that exists, and belongs to it: one of a Node that was deleted goes with that one, and with it what
+ *    the annotation lists, although an agent counts on it. What its CSINodeInfo says keeps no node from getting one.
  * Source: docs/behaviour/node-agent.md 2.
  */
 import {
@@ -39,7 +41,7 @@ export type CsiNodeChange =
 export interface ObservedCsiNode {
   readonly change: CsiNodeChange;
   readonly stored: Stored<CSINode> | undefined;
-  /** Only read where there is no CSINode. */
+  /** As it was read last: again where there is no CSINode, or one of another Node. */
   readonly node: Stored<Node> | undefined;
   /** What a CSINode that is made takes over from the node's CSINodeInfo. */
   readonly oldDrivers: readonly CSINodeDriver[];
@@ -56,6 +58,8 @@ export type CsiNodeStep =
   | { readonly step: "settle" }
   /** There is no Node that a CSINode could belong to: the caller tries again later. */
   | { readonly step: "waitForNode" }
+  /** Delete the CSINode of a Node that was deleted: the garbage collector has not come to it yet. */
+  | { readonly step: "removeOld"; readonly uid: string }
   /** Read and decide again after the pause that follows so many attempts. */
   | { readonly step: "retry"; readonly attempts: number }
   /** Make the CSINode without what the CSINodeInfo says: the server refuses it. */
@@ -72,8 +76,17 @@ export function decideCsiNodeStep(observed: ObservedCsiNode): CsiNodeStep {
     const csiNode = withAnnotation(changed(newCsiNode(node, oldDrivers), change), migrated);
     return { step: "create", csiNode };
   }
+  if (change.kind !== "removeDriver" && isOfAnother(stored, node)) {
+    return node === undefined ? { step: "waitForNode" } : { step: "removeOld", uid: stored.metadata.uid };
+  }
   const csiNode = withAnnotation(changed(stored, change), migrated);
   return csiNode === stored ? { step: "settle" } : { step: "update", csiNode };
+}
+
+/** Whether the CSINode belongs to another Node than this one; one without an owner belongs to whichever there is. Pure. */
+export function isOfAnother(csiNode: CSINode, node: Stored<Node> | undefined): boolean {
+  const owners = (csiNode.metadata?.ownerReferences ?? []).filter(({ kind }) => kind === "Node");
+  return owners.length > 0 && owners.every(({ uid }) => uid !== node?.metadata.uid);
 }
 
 /** Only a write that lost against another is repeated, and a refused one whose old drivers may be the reason, without them. */

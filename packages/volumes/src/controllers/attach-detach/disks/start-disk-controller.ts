@@ -19,6 +19,7 @@ import type { AttachDetachContext } from "../attach-detach-context.ts";
 import { managedNodeAnnotation } from "../attach-detach-context.ts";
 import { onLaterChange } from "../caches.ts";
 import { isOutOfService, isReady } from "../detach-guards.ts";
+import { adoptOn } from "../recover-unreported.ts";
 import { identitiesOfVolume, provisionalIdentity, type VolumeIdentity } from "../volume-identity.ts";
 import { decideDisk } from "./decide-disk.ts";
 import { diskActions } from "./disk-actions.ts";
@@ -55,7 +56,11 @@ function diskSources(context: AttachDetachContext): readonly Source[] {
   return [
     source(() =>
       onLaterChange(nodes, {
-        added: ({ metadata }) => wakeNode(context, metadata.name),
+        added: ({ metadata }) => {
+          // Before any disk is decided there: CSI must not take what the in-tree code has attached.
+          adoptOn(context, metadata.name);
+          wakeNode(context, metadata.name);
+        },
         updated: (before, after) => onNode(context, before, after),
         deleted: ({ metadata }) => {
           context.missingNodes.deleted(metadata.name);
