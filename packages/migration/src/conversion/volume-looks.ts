@@ -93,7 +93,7 @@ export class VolumeLooks {
   async #objects({ planned }: VolumeJournal, source: Source, signal: AbortSignal): Promise<VolumeObjects> {
     if (source === "caches") {
       try {
-        await this.#users.seen(signal);
+        await this.#users.seen(planned, signal);
         return this.#users.objects(planned);
       } catch (error) {
         // Their watch delivers nothing: the API server knows.
