@@ -58,7 +58,7 @@ export {
 export type { IndexFunction } from "./informer/object-cache.ts";
 export { type SharedInformers, sharedInformers } from "./informer/shared-informers.ts";
 export { interceptWrites, type WriteInterceptor, type WriteRequest } from "./intercept-writes.ts";
-export type { KubeEnv, OwnWrites } from "./kube-env.ts";
+export type { KubeEnv, OwnWrites, WrittenObject } from "./kube-env.ts";
 export { fencedClient, type Term } from "./leader-election/fenced-client.ts";
 export {
   type LeaderElection,

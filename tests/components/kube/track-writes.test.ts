@@ -85,6 +85,44 @@ test("nothing written, or everything seen: no pass waits", async () => {
   await informers.stop();
 });
 
+test("work that reads one object waits for the writes to that one alone", async () => {
+  const { env, clock, kube, cache, informers, link } = await world(100);
+  const other = { ...aConfigMap("1"), metadata: { name: "b", namespace: "default" } };
+  await kube.create(resources.configMaps, other, { signal });
+  await clock.advance(50);
+  await kube.create(resources.configMaps, aConfigMap("1"), { signal });
+  link.losesAnswers = true;
+  const third = { ...other, metadata: { ...other.metadata, name: "c" } };
+  await expect(kube.create(resources.configMaps, third, { signal })).rejects.toThrow(KubeTransportError);
+  const seenOf = (name: string) => {
+    const objects = [{ resource: resources.configMaps, key: `default/${name}` as const }];
+    return env.ownWrites.seenOf(objects, { signal });
+  };
+  await clock.run(seenOf("b"));
+  expect([clock.monotonicMs(), cache.list().length]).toEqual([100, 1]);
+  link.losesAnswers = false;
+  await clock.run(seenOf("a"));
+  expect([clock.monotonicMs(), cache.get("default/a")?.data]).toEqual([150, { value: "1" }]);
+  await seenOf("a");
+  await clock.run(seenOf("c"));
+  expect(cache.list()).toHaveLength(3);
+  await informers.stop();
+});
+
+test("a later write to an object does not end the wait for the one before", async () => {
+  const { env, clock, kube, cache, informers } = await world(100);
+  const created = await kube.create(resources.configMaps, aConfigMap("1"), { signal });
+  const read: (string | undefined)[] = [];
+  const seen = env.ownWrites.seen({ signal }).then(() => read.push(cache.get("default/a")?.data?.value));
+  await clock.advance(50);
+  await kube.update(resources.configMaps, { ...created, data: { value: "2" } }, { signal });
+  await clock.settle();
+  expect(read).toEqual([]);
+  await clock.run(seen);
+  expect(read).toEqual(["2"]);
+  await informers.stop();
+});
+
 test("an update that changed nothing is seen at once", async () => {
   const { clock, kube, informers, isSeen } = await world(100);
   const created = await kube.create(resources.configMaps, aConfigMap("1"), { signal });

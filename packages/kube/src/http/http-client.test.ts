@@ -205,6 +205,19 @@ test("an aborted call closes its socket", async () => {
   await until(() => sockets.size === 0);
 });
 
+test("the connection of a deletion with options serves the next call", async () => {
+  const used: Socket[] = [];
+  const { kube } = await serve((request, response) => {
+    used.push(request.socket);
+    json(response, 200, node("1"));
+  });
+  await kube.delete(resources.nodes, { name: "n" }, { uid: "uid-n", signal });
+  // The connection is free with the next turn of the loop.
+  await new Promise(setImmediate);
+  await kube.get(resources.nodes, { name: "n" }, { signal });
+  expect(used[1] === used[0]).toBe(true);
+});
+
 test("an error inside a watch that began with 200 is thrown", async () => {
   const { kube, requests } = await serve((_, response) => {
     response.writeHead(200);

@@ -126,7 +126,10 @@ export class HttpTransport {
     if (compressed) headers["accept-encoding"] = "gzip";
     if (authorization !== undefined) headers.authorization = authorization;
     if (body !== undefined) headers["content-type"] = contentType;
-    return { origin: this.#origin, path: this.#prefix + path, method, headers, body: body ?? null };
+    // undici closes the connection after a DELETE with a body, for servers that do not read one. API servers do: it has the
+    // preconditions.
+    const reset = false;
+    return { origin: this.#origin, path: this.#prefix + path, method, headers, body: body ?? null, reset };
   }
 
   async close(): Promise<void> {

@@ -45,6 +45,8 @@ export class PendingWrites {
   readonly #pending = new Map<ObjectKey, Pending>();
   /** In the order of what they wait for. */
   readonly #waiting = new Set<Waiter>();
+  /** Those that wait for one object alone. */
+  readonly #waitingForOne = new Map<ObjectKey, Set<() => void>>();
   #written = 0;
 
   constructor(cache: FollowedCache) {
@@ -62,15 +64,21 @@ export class PendingWrites {
     // Member by member: a spread costs more than all else here.
     const pending: Pending = {
       deletion: write.deletion,
-      number: ++this.#written,
+      // Who waits for the earlier write to the object goes on waiting: the record of it is this one.
+      number: before?.number ?? ++this.#written,
       uid: write.uid ?? before?.uid,
       // Two writes to one object may end in the other order.
       version: newest(before?.version, write.version),
       listsBegun: this.#cache.progress.listsBegun,
     };
-    this.#pending.delete(key);
     if (!this.#isSeen(key, pending)) this.#pending.set(key, pending);
+    else this.#onSeen(key);
     this.#notify();
+  }
+
+  /** True while a write to the object has not been seen. */
+  has(key: ObjectKey): boolean {
+    return this.#pending.has(key);
   }
 
   /** Calls `onSeen` once all writes that are pending now have been seen. Returns a function that cancels this. */
@@ -79,6 +87,20 @@ export class PendingWrites {
     this.#waiting.add(waiter);
     this.#notify();
     return () => this.#waiting.delete(waiter);
+  }
+
+  /** Calls `onSeen` once no write to this object is pending. Returns a function that cancels this. */
+  whenSeenOf(key: ObjectKey, onSeen: () => void): () => void {
+    if (!this.#pending.has(key)) {
+      onSeen();
+      return () => {};
+    }
+    const waiting = this.#waitingForOne.get(key) ?? new Set();
+    this.#waitingForOne.set(key, waiting.add(onSeen));
+    return () => {
+      waiting.delete(onSeen);
+      if (waiting.size === 0 && this.#waitingForOne.get(key) === waiting) this.#waitingForOne.delete(key);
+    };
   }
 
   /** Lists the cache again: its watch seems to deliver nothing any more. */
@@ -93,11 +115,18 @@ export class PendingWrites {
     for (const each of keys) {
       const write = this.#pending.get(each);
       if (write !== undefined && this.#isSeen(each, write)) {
-        this.#pending.delete(each);
+        this.#onSeen(each);
         isAnySeen = true;
       }
     }
     if (isAnySeen) this.#notify();
+  }
+
+  #onSeen(key: ObjectKey): void {
+    this.#pending.delete(key);
+    const waiting = this.#waitingForOne.get(key);
+    this.#waitingForOne.delete(key);
+    for (const onSeen of waiting ?? []) onSeen();
   }
 
   /** Calls the waiters whose writes have all been seen. These are the first ones: both collections are in order. */

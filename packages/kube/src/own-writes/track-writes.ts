@@ -16,7 +16,7 @@ import { abortable, errorChain } from "@longshore/runtime";
 import type { Informer } from "../informer/informer.ts";
 import { interceptWrites, type WriteRequest } from "../intercept-writes.ts";
 import { KubeApiError, type KubeClient } from "../kube-client.ts";
-import type { KubeEnv, OwnWrites } from "../kube-env.ts";
+import type { KubeEnv, OwnWrites, WrittenObject } from "../kube-env.ts";
 import {
   isDeleting,
   type KubeObject,
@@ -53,18 +53,13 @@ export function trackWrites<E extends KubeEnv>(
   return { ...env, kube: record.client, ownWrites: record };
 }
 
-interface Uncertain {
-  readonly resource: Resource<KubeObject>;
-  readonly key: ObjectKey;
-}
-
 class WriteRecord implements OwnWrites {
   readonly client: KubeClient;
   readonly #env: KubeEnv;
   readonly #informers: InformerSource;
   readonly #pending = new Map<Informer<KubeObject>, PendingWrites>();
   /** Writes that failed in a way that leaves open whether they took effect. */
-  readonly #uncertain = new Map<string, Uncertain>();
+  readonly #uncertain = new Map<string, WrittenObject>();
   /** Those of them that are being looked up. */
   readonly #lookUps = new Map<string, Promise<void>>();
 
@@ -93,10 +88,36 @@ class WriteRecord implements OwnWrites {
   async seen(pass: { readonly signal: AbortSignal }): Promise<void> {
     if (this.#uncertain.size > 0) await this.#lookUp(pass.signal);
     const lagging = [...this.#pending.values()].filter((pending) => pending.size > 0);
-    if (lagging.length > 0) await Promise.all(lagging.map((pending) => this.#wait(pending, pass.signal)));
+    const wait = (pending: PendingWrites) =>
+      this.#wait(pending, (onSeen) => pending.whenSeen(onSeen), pass.signal);
+    if (lagging.length > 0) await Promise.all(lagging.map(wait));
   }
 
-  #wait(pending: PendingWrites, signal: AbortSignal): Promise<void> {
+  async seenOf(
+    objects: readonly WrittenObject[],
+    { signal }: { readonly signal: AbortSignal },
+  ): Promise<void> {
+    if (this.#uncertain.size > 0) {
+      await this.#lookUp(
+        signal,
+        objects.map(({ resource, key }) => uncertainKey(resource, key)),
+      );
+    }
+    for (const { resource, key } of objects) {
+      for (const informer of this.#informers.started(resource)) {
+        const pending = this.#pending.get(informer);
+        if (pending?.has(key)) {
+          await this.#wait(pending, (onSeen) => pending.whenSeenOf(key, onSeen), signal);
+        }
+      }
+    }
+  }
+
+  #wait(
+    pending: PendingWrites,
+    whenSeen: (onSeen: () => void) => () => void,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { clock, logger } = this.#env;
     return new Promise((resolve, reject) => {
       if (signal.aborted) {
@@ -123,7 +144,7 @@ class WriteRecord implements OwnWrites {
         pending.refresh();
       });
       signal.addEventListener("abort", onAbort, { once: true });
-      stopWaiting = pending.whenSeen(() => {
+      stopWaiting = whenSeen(() => {
         end();
         resolve();
       });
@@ -157,8 +178,10 @@ class WriteRecord implements OwnWrites {
   }
 
   /** Reads the objects of writes with unknown outcome: once each, also when several passes wait for it. */
-  async #lookUp(signal: AbortSignal): Promise<void> {
-    for (const [id, uncertain] of [...this.#uncertain]) {
+  async #lookUp(signal: AbortSignal, ids = [...this.#uncertain.keys()]): Promise<void> {
+    for (const id of ids) {
+      const uncertain = this.#uncertain.get(id);
+      if (uncertain === undefined) continue;
       const others = this.#lookUps.get(id);
       // If the other pass fails or stops, this one looks up the object itself.
       if (others !== undefined) await abortable(others, signal).catch(() => signal.throwIfAborted());
@@ -171,7 +194,7 @@ class WriteRecord implements OwnWrites {
   }
 
   /** What is stored now is at least as new as the write. */
-  async #lookUpOne(id: string, uncertain: Uncertain, signal: AbortSignal): Promise<void> {
+  async #lookUpOne(id: string, uncertain: WrittenObject, signal: AbortSignal): Promise<void> {
     const { resource, key } = uncertain;
     let live: Stored<KubeObject> | undefined;
     try {

@@ -1,7 +1,8 @@
 /**
  * The caches that a run keeps: volumes and claims, and who uses a disk now. A look at them costs no request, and they say when another one is due.
  *
- * Invariant: once a write of the run has ended, no look at the caches is older than it (`seen`).
+ * Invariant: once a write of the run to an object of a volume has ended, no look at this volume is older than it (`seen`). The objects of
+ * other volumes do not count: no two of a run share one, and workloads, which they do share, are read live.
  */
 import {
   type Informer,
@@ -35,8 +36,11 @@ export type VolumeObjects = Pick<VolumeObservation, "from" | "to" | "claim">;
 export interface DiskUsers extends Component {
   /** The client whose writes the caches are waited for. */
   readonly kube: KubeClient;
-  /** Resolves once the caches show what was written by {@link kube}. @throws `StaleCacheError` after half a minute */
-  seen(signal: AbortSignal): Promise<void>;
+  /**
+   * Resolves once the caches show what was written by {@link kube} to the objects of the volume.
+   * @throws `StaleCacheError` after half a minute
+   */
+  seen(planned: VolumeNames, signal: AbortSignal): Promise<void>;
   /** Both PersistentVolumes and the claim, as the caches have them. */
   objects(planned: VolumeNames): VolumeObjects;
   /** Calls back at each event of the volume: of its objects, or of who uses its disk. Returns a function that ends this. */
@@ -93,14 +97,13 @@ export async function watchDiskUsers(env: KubeEnv, signal: AbortSignal): Promise
   listeners.follow(nodes, (node) => disksOf(node).map((disk) => `disk ${disk}`));
   return {
     kube,
-    seen: (within) => ownWrites.seen({ signal: within }),
+    seen: (planned, within) => ownWrites.seenOf(keysOf(planned), { signal: within }),
     pods: podsOf,
     of: usersOf,
-    objects: ({ fromBefore, toAfter, claim }) => ({
-      from: volumes.get(fromBefore.metadata?.name ?? ""),
-      to: volumes.get(toAfter.metadata?.name ?? ""),
-      claim: claims.get(`${claim.namespace}/${claim.name}`),
-    }),
+    objects: (planned) => {
+      const [from, to, claim] = keysOf(planned);
+      return { from: volumes.get(from.key), to: volumes.get(to.key), claim: claims.get(claim.key) };
+    },
     onChange({ fromBefore, toAfter, claim }, changed) {
       const pair = [fromBefore, toAfter];
       const disks = pair.flatMap((pv) => uniqueNamesOf(volumeFormOf(pv)));
@@ -113,6 +116,15 @@ export async function watchDiskUsers(env: KubeEnv, signal: AbortSignal): Promise
     },
     stop: () => informers.stop(),
   };
+}
+
+/** What a run writes of a volume, as the caches have it. */
+function keysOf({ fromBefore, toAfter, claim }: VolumeNames) {
+  return [
+    { resource: resources.persistentVolumes, key: fromBefore.metadata?.name ?? "" },
+    { resource: resources.persistentVolumes, key: toAfter.metadata?.name ?? "" },
+    { resource: resources.persistentVolumeClaims, key: `${claim.namespace}/${claim.name}` },
+  ] as const;
 }
 
 const volumeKey = ({ metadata }: PersistentVolume): string => `volume ${metadata?.name}`;

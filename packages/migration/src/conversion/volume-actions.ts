@@ -21,10 +21,10 @@ type Action = (
 export const volumeActions: { readonly [S in VolumeStep]?: Action } = {
   "retain old volume": async (kube, { volume }, { from }, signal) => {
     if (from === undefined) return undefined;
-    await kube.patch(resources.persistentVolumes, { name: volume }, policyPatch(from, "Retain"), { signal });
-    // Read back: an admission plugin may have changed what was asked for.
-    const stored = await kube.get(resources.persistentVolumes, { name: volume }, { signal });
-    if (stored !== undefined && policyOf(stored) !== "Retain") {
+    const patch = policyPatch(from, "Retain");
+    // The answer is what was stored: an admission plugin may have changed what was asked for.
+    const stored = await kube.patch(resources.persistentVolumes, { name: volume }, patch, { signal });
+    if (policyOf(stored) !== "Retain") {
       throw new Error(
         `PersistentVolume ${volume} (spec.persistentVolumeReclaimPolicy): it is ${policyOf(stored)} although Retain was written; see which webhook or controller changes it`,
       );

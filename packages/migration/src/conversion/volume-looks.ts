@@ -3,9 +3,8 @@
  *
  * A look at the caches of the run costs no request, and never shows less than what the run itself has written. A write on an outdated look is
  * refused by its preconditions: UID and version, or that there is no object of the name. The API server itself is asked where that is not
- * enough: right before a step that cannot be taken back and after a refused write (`volume-run.ts`), after Retain was written
- * (`volume-actions.ts`), before a volume is given up, before one is called done that the run has not looked at in this way, and where the
- * caches have shown nothing new for long.
+ * enough: right before a step that cannot be taken back and after a refused write (`volume-run.ts`), before a volume is given up, before
+ * one is called done that the run has not looked at in this way, and where the caches have shown nothing new for long.
  */
 import { type KubeClient, StaleCacheError } from "@longshore/kube";
 import type { Clock } from "@longshore/runtime";
@@ -93,7 +92,7 @@ export class VolumeLooks {
   async #objects({ planned }: VolumeJournal, source: Source, signal: AbortSignal): Promise<VolumeObjects> {
     if (source === "caches") {
       try {
-        await this.#users.seen(signal);
+        await this.#users.seen(planned, signal);
         return this.#users.objects(planned);
       } catch (error) {
         // Their watch delivers nothing: the API server knows.

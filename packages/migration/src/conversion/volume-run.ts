@@ -42,6 +42,16 @@ const dangerousSteps: ReadonlySet<VolumeStep> = new Set([
   "delete old volume",
   "restore policy",
 ]);
+/**
+ * Steps of which the next decision asks whether they were begun: the journal is written before them. What the cluster shows of the
+ * others is enough, and the journal takes them down with its next write.
+ */
+const recordedSteps: ReadonlySet<VolumeStep> = new Set([
+  "delete claim",
+  "delete old volume",
+  "scale down",
+  "scale up",
+]);
 /** More steps than this are two parties that undo each other's work. */
 const stepsMax = 100;
 
@@ -138,7 +148,11 @@ export class VolumeRun {
     const { begun } = this.#journal;
     // Another step is next: whatever became of the one that was begun before an interruption, it is over.
     const done = begun?.step === step ? this.#journal.done : stepsOf(this.#journal);
-    await this.#write({ done, begun: { step, at: clock.now().toISOString() } }, onWaiting, signal);
+    const change = { done, begun: { step, at: clock.now().toISOString() } };
+    // The first step after a turn says that the run has turned.
+    const hasTurned = done.length > 0 && done.at(-1)?.direction !== direction;
+    if (hasTurned || recordedSteps.has(step)) await this.#write(change, onWaiting, signal);
+    else this.#journal = { ...this.#journal, ...change };
     let current = seen;
     if (dangerousSteps.has(step)) {
       // Live, and after the journal was written: what was seen before that may be seconds old.

@@ -100,9 +100,12 @@ export function journalInConfigMap<J extends Counted>(
           if (!isConflict(error) && !isNotFound(error)) throw error;
         }
       }
-      for (;;) {
-        last = await updateWithRetry(kube, resources.configMaps, ref, change, { signal });
-        if (last !== undefined) return;
+      // One that was never written is likely not there: then there is nothing to read.
+      for (let isNew = journal.writes === 1; ; isNew = false) {
+        if (!isNew) {
+          last = await updateWithRetry(kube, resources.configMaps, ref, change, { signal });
+          if (last !== undefined) return;
+        }
         try {
           const fresh = { apiVersion: "v1", kind: "ConfigMap", metadata, data } as const;
           last = await kube.create(resources.configMaps, fresh, { signal });
