@@ -14,7 +14,7 @@ import {
   type VirtualClock,
 } from "@longshore/runtime";
 import type { CloudCaller } from "@longshore/volumes";
-import { ContractWatch, type WorldView } from "../contract-watch.ts";
+import { type AttachmentCall, ContractWatch, type WorldView } from "../contract-watch.ts";
 import { type CallGate, Life, mayChange, type SeamCall } from "../cut.ts";
 import { FaultDraws } from "../fault-draws.ts";
 import { faultyGate } from "../faults.ts";
@@ -32,6 +32,7 @@ import { Reached } from "./reached.ts";
 import { RecordHistory } from "./record-history.ts";
 import { RequestWatch } from "./request-watch.ts";
 import { SizeWatch } from "./size-watch.ts";
+import { NodeStatusWatch } from "./status-watch.ts";
 import { swarmGate, withFaultyWatches } from "./swarm-faults.ts";
 import { SwarmOperations } from "./swarm-operations.ts";
 import type { FaultKind, SwarmKind, SwarmPlan } from "./swarm-plan.ts";
@@ -75,6 +76,7 @@ export class SwarmWorld {
   readonly #machines = new Map<string, MachineTime>();
   readonly #requests: RequestWatch;
   readonly #sizes: SizeWatch;
+  readonly #statuses: NodeStatusWatch;
   readonly #lives = new Map<string, Life>();
   readonly #powers = new Map<string, () => void>();
   readonly #counters: Partial<Record<SwarmKind, number>> = {};
@@ -106,6 +108,10 @@ export class SwarmWorld {
     );
     this.#history = new RecordHistory((what) => this.#watch.report("C3", what));
     this.#sizes = new SizeWatch((what) => this.#watch.report("C3", what));
+    this.#statuses = new NodeStatusWatch(
+      (diskId, nodeName) => this.#watch.attacherOf(diskId, nodeName),
+      (what) => this.#watch.report("C2", what),
+    );
     this.#requests = new RequestWatch(requestsMax, (what) => this.#watch.report("C8", what));
   }
 
@@ -311,7 +317,7 @@ export class SwarmWorld {
         const late = what.startsWith("answers") ? "cloudLate" : "cloudSlow";
         this.#fault(what.startsWith("throttles") ? "cloudThrottled" : late, "the cloud", what);
       },
-      onEffect: (call) => this.#watch.asked(call, this.#cluster && this.#view(this.#cluster)),
+      onEffect: (call) => this.#takesEffect(call),
       onAttached: (call) => {
         if (this.#cluster !== undefined) this.#watch.attachAnswered(call, this.#view(this.#cluster));
       },
@@ -436,10 +442,18 @@ export class SwarmWorld {
     this.#stop();
   }
 
+  #takesEffect(call: AttachmentCall): void {
+    const cluster = this.#cluster;
+    this.#watch.asked(call, cluster && this.#view(cluster));
+    if (cluster === undefined || call.op !== "detach") return;
+    this.#statuses.detaches(call, worldOf(cluster), cluster.objects(resources.nodes));
+  }
+
   #look(): void {
     const cluster = this.#cluster;
     if (cluster === undefined) return;
     this.#watch.check(this.#view(cluster));
+    this.#statuses.check(worldOf(cluster), cluster.objects(resources.nodes));
     if (this.#plan.operations.includes("claimGrown")) this.#sizes.check(cluster);
     for (const violation of cluster.disks.violations) this.#watch.report("C2", violation);
   }
