@@ -1,4 +1,5 @@
 /** What must hold in a world of the swarm, at every step: the contract, the order of records, sizes, and the number of requests. */
+import { resources } from "@longshore/kube";
 import type { InProcessCluster } from "@longshore/local";
 import { type AttachmentCall, ContractWatch, type WorldView } from "../contract-watch.ts";
 import type { SeamCall } from "../cut.ts";
@@ -8,6 +9,7 @@ import { leaderOf } from "./operations/leaders.ts";
 import { RecordHistory } from "./record-history.ts";
 import { RequestWatch } from "./request-watch.ts";
 import { SizeWatch } from "./size-watch.ts";
+import { NodeStatusWatch } from "./status-watch.ts";
 import type { SwarmPlan } from "./swarm-plan.ts";
 import type { WorldStory } from "./world-story.ts";
 
@@ -24,6 +26,7 @@ export class WorldChecks {
   readonly devices = new OpenDevices();
   readonly requests: RequestWatch;
   readonly #sizes: SizeWatch | undefined;
+  readonly #statuses: NodeStatusWatch;
 
   constructor(plan: SwarmPlan, story: WorldStory) {
     this.watch = new ContractWatch(
@@ -33,12 +36,17 @@ export class WorldChecks {
     this.history = new RecordHistory((what) => this.watch.report("C3", what));
     const onShrunk = (what: string) => this.watch.report("C3", what);
     this.#sizes = plan.operations.includes("claimGrown") ? new SizeWatch(onShrunk) : undefined;
+    this.#statuses = new NodeStatusWatch(
+      (diskId, nodeName) => this.watch.attacherOf(diskId, nodeName),
+      (what) => this.watch.report("C2", what),
+    );
     this.requests = new RequestWatch(requestsMax, (what) => this.watch.report("C8", what));
   }
 
   /** Whatever has changed, the contract holds. */
   look(cluster: InProcessCluster): void {
     this.watch.check(this.#view(cluster));
+    this.#statuses.check(worldOf(cluster), cluster.objects(resources.nodes));
     this.#sizes?.check(cluster);
     for (const violation of cluster.disks.violations) this.watch.report("C2", violation);
   }
@@ -46,6 +54,8 @@ export class WorldChecks {
   /** An attach or detach takes effect now. */
   asked(call: AttachmentCall, cluster: InProcessCluster | undefined): void {
     this.watch.asked(call, cluster && this.#view(cluster));
+    if (cluster === undefined || call.op !== "detach") return;
+    this.#statuses.detaches(call, worldOf(cluster), cluster.objects(resources.nodes));
   }
 
   /** The disk is attached. */

@@ -20,6 +20,8 @@ export interface Mutant {
   /** Occurs exactly once in the source. */
   readonly find: string;
   readonly replace: string;
+  /** Where the mutant is that this condition in `find` never holds: it changes nothing unless that holds. */
+  readonly condition?: string;
   /** What the program does wrong with it. */
   readonly story: string;
   readonly caughtBy: Scenario;
@@ -48,11 +50,14 @@ export function changedSource({ name, file, find, replace }: Mutant): string {
   return parts.join(replace);
 }
 
+/** The changed source by its file; none without a mutant. */
+export function changesOf(mutant: Mutant | undefined): ReadonlyMap<string, string> {
+  return new Map(mutant === undefined ? [] : [[mutant.file, changedSource(mutant)]]);
+}
+
 /** A mutant in which one condition of a decision never holds; `condition` is that in the `find` text. */
-export function never({
-  condition,
-  ...mutant
-}: Omit<Mutant, "replace" | "story"> & { readonly condition: string }): Mutant {
-  const replace = mutant.find.replace(`if (${condition})`, () => "if (false)");
+export function never(mutant: Omit<Mutant, "replace" | "story"> & { readonly condition: string }): Mutant {
+  const { find, condition } = mutant;
+  const replace = find.replace(`if (${condition})`, () => "if (false)");
   return { ...mutant, replace, story: `acts as if \`${condition}\` never held` };
 }

@@ -1,9 +1,7 @@
 /** Plays mutants, each in the scenario that is to catch it, and the same scenarios without any change. */
+import { forEach } from "./for-each.ts";
 import type { Mutant, Scenario } from "./mutant.ts";
 import { type Played, playScenario } from "./play-scenario.ts";
-
-/** How many processes there are at once. */
-const atOnce = 2;
 
 /** How it went with one mutant; `caught`: its scenario has failed. */
 export interface PlayedMutant extends Played {
@@ -48,12 +46,4 @@ export async function playGallery(
 function scenariosOf(mutants: readonly Mutant[]): readonly Scenario[] {
   const byKey = new Map(mutants.map(({ caughtBy }) => [`${caughtBy.file} ${caughtBy.test ?? ""}`, caughtBy]));
   return [...byKey.values()];
-}
-
-async function forEach<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  const queue = [...items];
-  const worker = async () => {
-    for (let item = queue.shift(); item !== undefined; item = queue.shift()) await work(item);
-  };
-  await Promise.all(Array.from({ length: atOnce }, worker));
 }

@@ -82,7 +82,7 @@ function decideCancel(observed: ObservedClaim, afterwards: "release" | "reschedu
 
 function decideProvision(observed: ObservedClaim): ClaimStep {
   const { work, mayExist } = observed;
-  const { prepared, refused } = work;
+  const { prepared, refused, secrets } = work;
   if (work.isAccounted) return decideRelease(observed);
   if (refused !== undefined) {
     // Before the node is given up, what a forgotten attempt may have made for it must go.
@@ -90,7 +90,8 @@ function decideProvision(observed: ObservedClaim): ClaimStep {
     return step ?? { step: "fail", error: refused };
   }
   if (prepared === undefined) return decidePreparation(observed);
-  return decideCall(observed, prepared) ?? decideAnswer(observed, prepared);
+  if (secrets === undefined) return { step: "readSecret", prepared };
+  return decideRecord(observed, prepared) ?? decideCall(observed, prepared, secrets);
 }
 
 /** The parts of the request, in the order in which their failures are reported. */
@@ -111,11 +112,9 @@ function decidePreparation({ work, storageClass }: ObservedClaim): ClaimStep {
   return { step: "readAttributesClass", name: attributesClass, composed };
 }
 
-/** What comes before the volume is made, and its making; undefined: the driver has answered. */
-function decideCall(observed: ObservedClaim, prepared: PreparedVolume): ClaimStep | undefined {
+/** What is on record before the volume is made; undefined: all of it is. */
+function decideRecord(observed: ObservedClaim, prepared: PreparedVolume): ClaimStep | undefined {
   const { work, facts, attempt, storesIntent } = observed;
-  const { secrets } = work;
-  if (secrets === undefined) return { step: "readSecret", prepared };
   const { dataSource } = prepared;
   // Protected before the intent was stored, and as long as it is.
   if (dataSource !== undefined && !facts.intended && !work.isSourceProtected) {
@@ -124,14 +123,18 @@ function decideCall(observed: ObservedClaim, prepared: PreparedVolume): ClaimSte
   if (storesIntent && !facts.intended && !work.isIntentStored) return { step: "storeIntent" };
   // Only before the first call of this process: an event for each repeat would say nothing new.
   if (attempt === undefined && !work.isBeginReported) return { step: "reportBegin" };
-  if (work.made === undefined && work.unfit === undefined) return { step: "createVolume", prepared, secrets };
   return undefined;
 }
 
-function decideAnswer(observed: ObservedClaim, prepared: PreparedVolume): ClaimStep {
+/** The making of the volume, and what comes of the driver's answer. */
+function decideCall(
+  observed: ObservedClaim,
+  prepared: PreparedVolume,
+  secrets: NonNullable<ObservedClaim["work"]["secrets"]>,
+): ClaimStep {
   const { made, unfit } = observed.work;
   if (made !== undefined) return decideMade(observed, prepared, made);
-  if (unfit === undefined) return settle;
+  if (unfit === undefined) return { step: "createVolume", prepared, secrets };
   const unwanted = { prepared, volumeId: unfit.volumeId, why: unfit.error.message };
   return decideRemoval(observed, unwanted) ?? { step: "rejectVolume", error: unfit.error };
 }

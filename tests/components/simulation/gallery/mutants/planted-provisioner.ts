@@ -174,10 +174,10 @@ export const provisioner: readonly Mutant[] = [
     },
   }),
   never({
-    name: "decide-claim-never-work-made-work-unfit",
+    name: "decide-claim-never-unfit",
     file: "packages/sidecars/src/provisioner/claims/decide-claim.ts",
-    find: 'if (work.made === undefined && work.unfit === undefined) return { step: "createVolume", prepared, secrets };',
-    condition: "work.made === undefined && work.unfit === undefined",
+    find: 'if (unfit === undefined) return { step: "createVolume", prepared, secrets };',
+    condition: "unfit === undefined",
     caughtBy: {
       file: "tests/components/sidecars/faults.test.ts",
       test: "the work of the provisioner ends well",

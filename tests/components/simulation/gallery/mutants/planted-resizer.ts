@@ -146,4 +146,64 @@ export const resizer: readonly Mutant[] = [
       test: "is tried again once its pods are gone",
     },
   }),
+  never({
+    name: "resize-goal-never-wants-no-more",
+    file: "packages/sidecars/src/resizer/resize-goal.ts",
+    find: 'if (!wantsMore(claim)) return hasOldSize(claim, volume) ? { kind: "forgetOldSize" } : none;',
+    condition: "!wantsMore(claim)",
+    caughtBy: {
+      file: "packages/sidecars/src/resizer/resize-goal.test.ts",
+      test: "of a claim that has what it asks for",
+    },
+  }),
+  never({
+    name: "resize-goal-never-size-undefined",
+    file: "packages/sidecars/src/resizer/resize-goal.ts",
+    find: "if (size === undefined) return none;",
+    condition: "size === undefined",
+    caughtBy: {
+      file: "packages/sidecars/src/resizer/resize-goal.test.ts",
+      test: "of a claim that waits for its node",
+    },
+  }),
+  never({
+    name: "resize-goal-never-not-bound",
+    file: "packages/sidecars/src/resizer/resize-goal.ts",
+    find: 'if (claim.status?.phase !== "Bound" || !claim.spec?.volumeName) return false;',
+    condition: 'claim.status?.phase !== "Bound" || !claim.spec?.volumeName',
+    caughtBy: {
+      file: "packages/sidecars/src/resizer/resize-goal.test.ts",
+      test: "has no goal while the claim is not bound",
+    },
+  }),
+  never({
+    name: "resize-goal-never-smaller-than-wanted",
+    file: "packages/sidecars/src/resizer/resize-goal.ts",
+    find: "if (isSmaller(wanted)) return wanted;",
+    condition: "isSmaller(wanted)",
+    caughtBy: {
+      file: "packages/sidecars/src/resizer/resize-goal.test.ts",
+      test: "begins again when more is asked for meanwhile",
+    },
+  }),
+  never({
+    name: "resize-goal-never-allocated-is-more",
+    file: "packages/sidecars/src/resizer/resize-goal.ts",
+    find: "if (allocated !== undefined && quantity(allocated).compare(capacityOf(claim)) > 0) return allocated;",
+    condition: "allocated !== undefined && quantity(allocated).compare(capacityOf(claim)) > 0",
+    caughtBy: {
+      file: "packages/sidecars/src/resizer/resize-goal.test.ts",
+      test: "of a claim that was begun on a server that has since lost the state",
+    },
+  }),
+  never({
+    name: "resize-goal-never-without-old-size",
+    file: "packages/sidecars/src/resizer/resize-goal.ts",
+    find: "if (volume.metadata?.annotations?.[preResizeCapacityAnnotation] === undefined) return false;",
+    condition: "volume.metadata?.annotations?.[preResizeCapacityAnnotation] === undefined",
+    caughtBy: {
+      file: "packages/sidecars/src/resizer/resize-goal.test.ts",
+      test: "of a claim that has what it asks for",
+    },
+  }),
 ];
