@@ -7,7 +7,7 @@ import { type CallGate, Life } from "../cut.ts";
 import type { FaultyCloud } from "../faulty-cloud.ts";
 import { attachmentCalls } from "../world.ts";
 import { countedClient } from "./counted-client.ts";
-import { Machines } from "./machines.ts";
+import { type Containers, Machines } from "./machines.ts";
 import { withFaultyWatches } from "./swarm-faults.ts";
 import type { SwarmPlan } from "./swarm-plan.ts";
 import { swarmPrograms } from "./swarm-writer.ts";
@@ -100,15 +100,28 @@ export class FaultyCluster {
 
   /** A machine loses its power, with all that runs on it. */
   async losePower(cluster: InProcessCluster, node: string): Promise<void> {
-    // Also what is starting or stopping there.
-    for (const component of [node, `csi-node/${node}`]) this.crash(component);
+    this.#crashAllOf(node);
     await this.machines.losePower(cluster, node);
+  }
+
+  /** A machine shuts down in order, agent and drivers first, and boots. */
+  async reboot(cluster: InProcessCluster, node: string): Promise<void> {
+    for (const component of componentsOf(node)) await cluster.shutDown(component);
+    await this.machines.endContainers(node);
+    // What was started again meanwhile is killed.
+    this.#crashAllOf(node);
+    await this.machines.reboot(cluster, node);
+  }
+
+  /** Also what is starting or stopping there. */
+  #crashAllOf(node: string): void {
+    for (const component of componentsOf(node)) this.crash(component);
   }
 
   #isolate(config: ClusterConfig, gate: CallGate, cloud: FaultyCloud, name: string, seams: Seams): Seams {
     const { clock, checks } = this.#env;
     const { runtime } = seams;
-    if ("losePower" in runtime) this.machines.endsWithPower(name, runtime.losePower as () => void);
+    if ("losePower" in runtime) this.machines.runs(name, runtime as Containers);
     const node = config.nodes.find((each) => [each.name, `csi-node/${each.name}`].includes(name));
     const machine = node && this.machines.of(node.name);
     const life = new Life(name, gate, machine);
@@ -126,6 +139,10 @@ export class FaultyCluster {
       },
     });
   }
+}
+
+function componentsOf(node: string): readonly string[] {
+  return [node, `csi-node/${node}`];
 }
 
 function configOf({ nodes, zones, plugins, nodeDecides }: SwarmPlan): ClusterConfig {

@@ -50,6 +50,7 @@ export const operationKinds = [
   "registrationLost",
   "versionChange",
   "conversion",
+  "reboot",
 ] as const;
 
 /** Kinds of volumes beside the directories of claims, by the names of their counters. */
@@ -90,9 +91,14 @@ const flips: readonly OperationKind[] = ["gateFlip", "versionChange"];
 const pluginsMax = 3;
 const ratesPerMille = [2, 8, 30, 100] as const;
 
+/** Drawn from a stream of their own each: the worlds without them are what they were before there were such kinds. */
+const drawnApart: readonly SwarmKind[] = ["reboot"];
+
 /** Draws the world. */
 export function drawPlan(random: Random): SwarmPlan {
   const isOn = (what: string) => random.below(2, what) === 0;
+  const has = (kind: OperationKind | VolumeKind) =>
+    drawnApart.includes(kind) ? random.fork(kind).below(2, kind) === 0 : isOn(kind);
   const nodes = 1 + random.below(4, "nodes");
   const first = random.below(clusterPlugins.length, "first plugin");
   const count = 1 + random.below(pluginsMax, "plugins");
@@ -103,14 +109,14 @@ export function drawPlan(random: Random): SwarmPlan {
     const rate = ratesPerMille[random.below(ratesPerMille.length, `rate of ${kind}`)] ?? 0;
     return [kind, isOn(kind) ? rate : 0] as const;
   });
-  const drawn = operationKinds.filter((kind) => isOn(kind));
+  const drawn = operationKinds.filter(has);
   // Gates that are flipped during a crossing are no longer those that it has set.
   const others: readonly OperationKind[] = isOn("crossing or flips") ? flips : ["crossing"];
   const faults = Object.fromEntries(rates.filter(([, rate]) => rate > 0));
   // A Node that is deleted, and whose agent dies before it makes it again, is given up: its volumes are taken from it by force.
   const isFatal = faults.deathAtCall !== undefined;
   const operations = drawn.filter((kind) => !others.includes(kind) && !(isFatal && kind === "nodeDeleted"));
-  const volumes = volumeKinds.filter((kind) => isOn(kind));
+  const volumes = volumeKinds.filter(has);
   // What pods name themselves says no zone: its pod could go where its disk is not.
   const zones = isOn("two zones") && !volumes.includes("inline") ? 2 : 1;
   return {

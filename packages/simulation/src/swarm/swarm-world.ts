@@ -131,6 +131,7 @@ export class SwarmWorld {
       cluster,
       crash: (component) => faulty.crash(component),
       losePower: (node) => faulty.losePower(cluster, node),
+      reboot: (node) => faulty.reboot(cluster, node),
       pause: (component) => faulty.pause(component),
       isOut: (zone) => machines.isZoneOut(zone),
       failZone: (zone) => machines.failZone(zone),

@@ -1,6 +1,6 @@
 /** Every operation of the swarm, by the name of its counter. A kind more is a name in `swarm-plan.ts` and an entry here. */
 import type { OperationKind } from "../swarm-plan.ts";
-import { apiServerRestart, componentCrash, componentRestart, powerLoss } from "./components.ts";
+import { apiServerRestart, componentCrash, componentRestart, powerLoss, reboot } from "./components.ts";
 import { driversRemoved, registrationLost } from "./drivers.ts";
 import { claimGrown } from "./expansion.ts";
 import { conversion, crossing, gateFlip } from "./gates.ts";
@@ -37,4 +37,5 @@ export const operationsByKind: Readonly<Record<OperationKind, Operation>> = {
   registrationLost,
   versionChange,
   conversion,
+  reboot,
 };
