@@ -1,8 +1,11 @@
 /** What must hold in a world of the swarm, at every step: the contract, the order of records, sizes, and the number of requests. */
+import { resources } from "@longshore/kube";
 import type { InProcessCluster } from "@longshore/local";
 import { type AttachmentCall, ContractWatch, type WorldView } from "../contract-watch.ts";
+import type { ConversionWorldView } from "../conversion-watch.ts";
 import type { SeamCall } from "../cut.ts";
 import { worldOf } from "../world.ts";
+import { KeptVolumes } from "./kept-volumes.ts";
 import { OpenDevices } from "./open-devices.ts";
 import { leaderOf } from "./operations/leaders.ts";
 import { RecordHistory } from "./record-history.ts";
@@ -24,6 +27,8 @@ export class WorldChecks {
   readonly devices = new OpenDevices();
   readonly requests: RequestWatch;
   readonly #sizes: SizeWatch | undefined;
+  readonly #converts: boolean;
+  #kept: KeptVolumes | undefined;
 
   constructor(plan: SwarmPlan, story: WorldStory) {
     this.watch = new ContractWatch(
@@ -33,6 +38,7 @@ export class WorldChecks {
     this.history = new RecordHistory((what) => this.watch.report("C3", what));
     const onShrunk = (what: string) => this.watch.report("C3", what);
     this.#sizes = plan.operations.includes("claimGrown") ? new SizeWatch(onShrunk) : undefined;
+    this.#converts = plan.operations.includes("conversion");
     this.requests = new RequestWatch(requestsMax, (what) => this.watch.report("C8", what));
   }
 
@@ -40,7 +46,18 @@ export class WorldChecks {
   look(cluster: InProcessCluster): void {
     this.watch.check(this.#view(cluster));
     this.#sizes?.check(cluster);
+    this.#kept?.check(volumesOf(cluster));
     for (const violation of cluster.disks.violations) this.watch.report("C2", violation);
+  }
+
+  /** From now on until {@link volumesMayGo} the volumes of all claims stay, whatever is converted. */
+  volumesStay(cluster: InProcessCluster): void {
+    if (!this.#converts) return;
+    this.#kept = new KeptVolumes(volumesOf(cluster), (rule, what) => this.watch.report(rule, what));
+  }
+
+  volumesMayGo(): void {
+    this.#kept = undefined;
   }
 
   /** An attach or detach takes effect now. */
@@ -70,4 +87,12 @@ export class WorldChecks {
     );
     return { ...world, mounts: new Map(mounts) };
   }
+}
+
+function volumesOf(cluster: InProcessCluster): ConversionWorldView {
+  return {
+    volumes: cluster.objects(resources.persistentVolumes),
+    claims: cluster.objects(resources.persistentVolumeClaims),
+    disks: worldOf(cluster).disks,
+  };
 }
