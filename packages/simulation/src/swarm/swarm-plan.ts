@@ -51,6 +51,7 @@ export const operationKinds = [
   "versionChange",
   "conversion",
   "reboot",
+  "inlineConversion",
 ] as const;
 
 /** Kinds of volumes beside the directories of claims, by the names of their counters. */
@@ -92,7 +93,7 @@ const pluginsMax = 3;
 const ratesPerMille = [2, 8, 30, 100] as const;
 
 /** Drawn from a stream of their own each: the worlds without them are what they were before there were such kinds. */
-const drawnApart: readonly SwarmKind[] = ["reboot"];
+const drawnApart: readonly SwarmKind[] = ["reboot", "inlineConversion"];
 
 /** Draws the world. */
 export function drawPlan(random: Random): SwarmPlan {
