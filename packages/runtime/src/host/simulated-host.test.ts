@@ -44,6 +44,26 @@ describe("losing power", () => {
     expect(await host.readDirectory("/tmp")).toEqual([]);
   });
 
+  test("a reboot in order keeps what was written, and ends mounts and devices", async () => {
+    const { disks, b, a, device } = await twoNodes();
+    await a.mountDevice(device, "/m", ext4);
+    await a.makeDirectory("/m/page-cache");
+    await a.makeDirectory("/etc/page-cache");
+    await a.mountMemory("/tmp", { mode: 0o700, sizeBytes: 2 ** 20 });
+    await a.makeDirectory("/tmp/of-memory");
+    a.reboot();
+    expect(a.boots).toBe(2);
+    expect(await a.readDirectory("/etc")).toEqual(["page-cache"]);
+    expect(await a.readDirectory("/m")).toEqual([]);
+    expect(await a.readDirectory("/tmp")).toEqual([]);
+    expect(await a.listMounts("/m")).toEqual([]);
+    await b.mountDevice(device, "/m", ext4);
+    expect(await b.readDirectory("/m")).toEqual(["page-cache"]);
+    expect(disks.violations).toEqual([]);
+    a.losePower();
+    expect(await a.readDirectory("/etc")).toEqual(["page-cache"]);
+  });
+
   test("with luck, a prefix of the changes reached the disk", async () => {
     const left = new Set<string>();
     for (let seed = 0; seed < 50; seed++) {

@@ -91,7 +91,7 @@ export class SimulatedHost implements Host {
     this.#mounts = this.#bootMounts();
   }
 
-  /** How often the machine was started; goes up with each loss of power. */
+  /** How often the machine was started; goes up with each loss of power and each reboot. */
   get boots(): number {
     return this.#boots;
   }
@@ -103,20 +103,17 @@ export class SimulatedHost implements Host {
    * the same (a prefix of them); default none
    */
   losePower(luck?: Random): void {
-    this.#boots++;
-    // What is read-only here has uncommitted changes of other hosts at most.
-    const lost = new Set(this.#mounts.list.filter((m) => !m.readOnly).map((m) => m.fileSystem));
-    // The other hosts see their devices there; those of this host are removed below.
-    lost.delete(this.disks.devices);
-    // The file server goes on.
-    lost.delete(this.disks.shares);
-    for (const mount of this.#mounts.list) mount.release();
-    this.disks.losePower(this.name);
-    for (const fileSystem of lost) {
-      const kept = luck?.below(fileSystem.uncommitted + 1, `changes kept on ${fileSystem.id}`);
-      fileSystem.losePower(kept);
-    }
-    this.#mounts = this.#bootMounts();
+    this.#boot((fileSystem) =>
+      fileSystem.losePower(luck?.below(fileSystem.uncommitted + 1, `changes kept on ${fileSystem.id}`)),
+    );
+  }
+
+  /**
+   * The machine shuts down in order and starts again: mounts and its loop devices are gone as after a loss of power, but every change
+   * of a file system is on its disk. What runs on the machine must have been ended by the caller.
+   */
+  reboot(): void {
+    this.#boot((fileSystem) => fileSystem.commit());
   }
 
   /** Puts the name of a unix socket into a directory, as a server that listens does. */
@@ -589,6 +586,21 @@ export class SimulatedHost implements Host {
     const run = this.#options.programs?.[program];
     if (run === undefined) throw new HostError("runProgram", program, "ENOENT");
     return run(options);
+  }
+
+  /** @param left what becomes of each file system of which this host may have changed something */
+  #boot(left: (fileSystem: SimulatedFileSystem) => void): void {
+    this.#boots++;
+    // What is read-only here has uncommitted changes of other hosts at most.
+    const changed = new Set(this.#mounts.list.filter((m) => !m.readOnly).map((m) => m.fileSystem));
+    // The other hosts see their devices there; those of this host are removed below.
+    changed.delete(this.disks.devices);
+    // The file server goes on.
+    changed.delete(this.disks.shares);
+    for (const mount of this.#mounts.list) mount.release();
+    this.disks.losePower(this.name);
+    for (const fileSystem of changed) left(fileSystem);
+    this.#mounts = this.#bootMounts();
   }
 
   #bootMounts(): SimulatedMounts {

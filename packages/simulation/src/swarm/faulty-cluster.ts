@@ -16,7 +16,7 @@ import { attachmentCalls } from "../world.ts";
 import { countedClient } from "./counted-client.ts";
 import { DriverProcesses } from "./driver-processes.ts";
 import { flexProvider, flexVolumeDir, runFlexDriver } from "./flex-driver.ts";
-import { Machines } from "./machines.ts";
+import { type Containers, Machines } from "./machines.ts";
 import { withFaultyWatches } from "./swarm-faults.ts";
 import type { SwarmPlan } from "./swarm-plan.ts";
 import { swarmPrograms } from "./swarm-writer.ts";
@@ -114,15 +114,28 @@ export class FaultyCluster {
 
   /** A machine loses its power, with all that runs on it. */
   async losePower(cluster: InProcessCluster, node: string): Promise<void> {
-    // Also what is starting or stopping there.
-    for (const component of [node, `csi-node/${node}`]) this.crash(component);
+    this.#crashAllOf(node);
     await this.machines.losePower(cluster, node);
+  }
+
+  /** A machine shuts down in order, agent and drivers first, and boots. */
+  async reboot(cluster: InProcessCluster, node: string): Promise<void> {
+    for (const component of componentsOf(node)) await cluster.shutDown(component);
+    await this.machines.endContainers(node);
+    // What was started again meanwhile is killed.
+    this.#crashAllOf(node);
+    await this.machines.reboot(cluster, node);
+  }
+
+  /** Also what is starting or stopping there. */
+  #crashAllOf(node: string): void {
+    for (const component of componentsOf(node)) this.crash(component);
   }
 
   #isolate(parts: FaultyParts, name: string, seams: Seams): Seams {
     const { clock, checks } = this.#env;
     const { runtime } = seams;
-    if ("losePower" in runtime) this.machines.endsWithPower(name, runtime.losePower as () => void);
+    if ("losePower" in runtime) this.machines.runs(name, runtime as Containers);
     const machine = this.#machineOf(parts, name);
     const life = new Life(name, parts.gate, machine);
     this.#lives.set(name, life);
@@ -168,6 +181,10 @@ interface FaultyParts {
   readonly config: ClusterConfig;
   readonly gate: CallGate;
   readonly cloud: FaultyCloud;
+}
+
+function componentsOf(node: string): readonly string[] {
+  return [node, `csi-node/${node}`];
 }
 
 function configOf({ nodes, zones, plugins, nodeDecides }: SwarmPlan): ClusterConfig {

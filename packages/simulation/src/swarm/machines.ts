@@ -1,12 +1,14 @@
 /** The machines of a world: their clocks, their power, and the zones that they are in. */
-import { clusterPlugin, type InProcessCluster } from "@longshore/local";
-import type { Random } from "@longshore/runtime";
+import { clusterPlugin, type InProcessCluster, type PodRuntime } from "@longshore/local";
+import type { Random, SimulatedHost } from "@longshore/runtime";
 import type { ContractWatch } from "../contract-watch.ts";
 import { MachineTime } from "../machine-time.ts";
 import { flexProvider } from "./flex-driver.ts";
 import type { SwarmPlan } from "./swarm-plan.ts";
 
 const skewMsMax = 10 * 60_000;
+/** How long containers may take to end before the machine does. */
+const graceMs = 10_000;
 
 /** What they need. */
 export interface MachinesEnv {
@@ -16,11 +18,17 @@ export interface MachinesEnv {
   readonly signal: AbortSignal;
 }
 
+/** The containers of a machine. */
+export interface Containers extends Pick<PodRuntime, "list" | "terminate"> {
+  /** Each is dropped where it is. */
+  losePower(): void;
+}
+
 /** All of one world, by the names of nodes. */
 export class Machines {
   readonly #env: MachinesEnv;
   readonly #times = new Map<string, MachineTime>();
-  readonly #powers = new Map<string, () => void>();
+  readonly #containers = new Map<string, Containers>();
   readonly #zonesOut = new Set<string>();
 
   constructor(env: MachinesEnv) {
@@ -39,15 +47,32 @@ export class Machines {
     return machine;
   }
 
-  /** The containers of this node end in this way with its power. */
-  endsWithPower(node: string, end: () => void): void {
-    this.#powers.set(node, end);
+  /** These are the containers of this node. */
+  runs(node: string, containers: Containers): void {
+    this.#containers.set(node, containers);
+  }
+
+  /** The containers of the node get their signal, and end in order. */
+  async endContainers(node: string): Promise<void> {
+    const { signal } = this.#env;
+    const containers = this.#containers.get(node);
+    for (const podUID of (await containers?.list(signal)) ?? [])
+      await containers?.terminate(podUID, graceMs, signal);
   }
 
   /** The machine loses its power: what was not synced is lost, and what it attached by itself is gone. */
-  async losePower(cluster: InProcessCluster, node: string): Promise<void> {
-    this.#powers.get(node)?.();
-    cluster.hostOf(node).losePower();
+  losePower(cluster: InProcessCluster, node: string): Promise<void> {
+    return this.#boot(cluster, node, (host) => host.losePower());
+  }
+
+  /** It starts again in order: what it attached by itself is gone, too. */
+  reboot(cluster: InProcessCluster, node: string): Promise<void> {
+    return this.#boot(cluster, node, (host) => host.reboot());
+  }
+
+  async #boot(cluster: InProcessCluster, node: string, boot: (host: SimulatedHost) => void): Promise<void> {
+    this.#containers.get(node)?.losePower();
+    boot(cluster.hostOf(node));
     this.of(node).boots++;
     await this.letGo(cluster, node, false);
   }

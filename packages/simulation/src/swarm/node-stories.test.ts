@@ -80,6 +80,23 @@ it("machines are paused, also for more than six minutes (contract.md C2)", () =>
     operations: ["nodePaused", "drain"],
   }));
 
+// A graceful reboot syncs what a loss of power loses, and takes away mounts, devices and what the node attached by itself.
+it.each([
+  ["aws-ebs", true],
+  ["rbd", false],
+] as const)(
+  "machines of %s are rebooted in order, migrated: %s (contract.md C1, C2, C3, C8)",
+  (plugin, beginsMigrated) =>
+    expectKept(1, {
+      ...calm,
+      plugins: [plugin],
+      volumes: ["block", "ephemeral", "native"],
+      beginsMigrated,
+      operations: ["reboot", "podDeleted"],
+      rounds: 8,
+    }),
+);
+
 async function expectKept(seed: number, plan: SwarmPlan): Promise<void> {
   const { violations, counters, acknowledgedWrites } = await simulateWorld({ seed, plan });
   expect(violations).toEqual([]);

@@ -51,6 +51,8 @@ export const operationKinds = [
   "versionChange",
   "conversion",
   "flexDriverChanged",
+  "reboot",
+  "inlineConversion",
 ] as const;
 
 /** Kinds of volumes beside the directories of claims, by the names of their counters. */
@@ -92,7 +94,7 @@ const pluginsMax = 3;
 const ratesPerMille = [2, 8, 30, 100] as const;
 
 /** Drawn from a stream of their own each: the worlds without them are what they were before there were such kinds. */
-const drawnApart: readonly SwarmKind[] = ["flexvolume", "flexDriverChanged"];
+const drawnApart: readonly SwarmKind[] = ["flexvolume", "flexDriverChanged", "reboot", "inlineConversion"];
 
 /** Whether worlds without this kind are the same with and without it in the lists. */
 export const isDrawnApart = (kind: SwarmKind): boolean => drawnApart.includes(kind);

@@ -100,6 +100,7 @@ export class SwarmWorld {
     if (this.#plan.beginsMigrated) await this.#migrate(cluster);
     await this.#create(this.#workloads.filter((each) => !isFirst(each)));
     await this.#writersRun("at the start");
+    this.#checks.volumesStay(cluster);
     const operations = this.#operators(cluster);
     this.#operations = operations;
     this.#faulty.faults.isHealed = false;
@@ -116,6 +117,7 @@ export class SwarmWorld {
           status?.conditions?.some((each) => each.type === "Ready" && each.status === "True"),
         ),
     );
+    this.#checks.volumesMayGo();
     await this.#expectNothingLeft(cluster);
     await cluster.stop();
   }
@@ -131,6 +133,7 @@ export class SwarmWorld {
       cluster,
       crash: (component) => faulty.crash(component),
       losePower: (node) => faulty.losePower(cluster, node),
+      reboot: (node) => faulty.reboot(cluster, node),
       pause: (component) => faulty.pause(component),
       isOut: (zone) => machines.isZoneOut(zone),
       failZone: (zone) => machines.failZone(zone),

@@ -2,8 +2,10 @@
 import { resources } from "@longshore/kube";
 import type { InProcessCluster } from "@longshore/local";
 import { type AttachmentCall, ContractWatch, type WorldView } from "../contract-watch.ts";
+import type { ConversionWorldView } from "../conversion-watch.ts";
 import type { SeamCall } from "../cut.ts";
 import { worldOf } from "../world.ts";
+import { KeptVolumes } from "./kept-volumes.ts";
 import { OpenDevices } from "./open-devices.ts";
 import { leaderOf } from "./operations/leaders.ts";
 import { RecordHistory } from "./record-history.ts";
@@ -27,6 +29,8 @@ export class WorldChecks {
   readonly requests: RequestWatch;
   readonly #sizes: SizeWatch | undefined;
   readonly #statuses: NodeStatusWatch;
+  readonly #converts: boolean;
+  #kept: KeptVolumes | undefined;
 
   constructor(plan: SwarmPlan, story: WorldStory) {
     this.watch = new ContractWatch(
@@ -40,6 +44,7 @@ export class WorldChecks {
       (diskId, nodeName) => this.watch.attacherOf(diskId, nodeName),
       (what) => this.watch.report("C2", what),
     );
+    this.#converts = plan.operations.includes("conversion");
     this.requests = new RequestWatch(requestsMax, (what) => this.watch.report("C8", what));
   }
 
@@ -48,7 +53,18 @@ export class WorldChecks {
     this.watch.check(this.#view(cluster));
     this.#statuses.check(worldOf(cluster), cluster.objects(resources.nodes));
     this.#sizes?.check(cluster);
+    this.#kept?.check(volumesOf(cluster));
     for (const violation of cluster.disks.violations) this.watch.report("C2", violation);
+  }
+
+  /** From now on until {@link volumesMayGo} the volumes of all claims stay, whatever is converted. */
+  volumesStay(cluster: InProcessCluster): void {
+    if (!this.#converts) return;
+    this.#kept = new KeptVolumes(volumesOf(cluster), (rule, what) => this.watch.report(rule, what));
+  }
+
+  volumesMayGo(): void {
+    this.#kept = undefined;
   }
 
   /** An attach or detach takes effect now. */
@@ -80,4 +96,12 @@ export class WorldChecks {
     );
     return { ...world, mounts: new Map(mounts) };
   }
+}
+
+function volumesOf(cluster: InProcessCluster): ConversionWorldView {
+  return {
+    volumes: cluster.objects(resources.persistentVolumes),
+    claims: cluster.objects(resources.persistentVolumeClaims),
+    disks: worldOf(cluster).disks,
+  };
 }

@@ -1,4 +1,4 @@
-/** Operations on processes and machines: crashes, restarts, losses of power. */
+/** Operations on processes and machines: crashes, restarts, losses of power, reboots. */
 import type { Operation, Operators } from "./operators.ts";
 
 /** A component dies, and comes back. */
@@ -31,6 +31,17 @@ export const powerLoss: Operation = async (operators, { happens, ms, target }) =
   const node = operators.nodeAt(target);
   if (!happens(`${node} loses its power for ${ms} ms`)) return;
   await operators.env.losePower(node);
+  operators.comesBack(ms, node, `csi-node/${node}`);
+};
+
+/** A machine is rebooted in order: what its pods have written is kept, and its mounts are gone when it comes back. */
+export const reboot: Operation = async (operators, { happens, ms, target }) => {
+  const { cluster, machineOf, reboot: boot } = operators.env;
+  const node = operators.nodeAt(target);
+  // What is off or stands still hears of no shutdown.
+  if (!cluster.isRunning(node) || machineOf(node).isPaused) return;
+  if (!happens(`reboot ${node}, which takes ${ms} ms`)) return;
+  await boot(node);
   operators.comesBack(ms, node, `csi-node/${node}`);
 };
 

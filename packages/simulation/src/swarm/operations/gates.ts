@@ -1,8 +1,7 @@
-/** Operations on the path of volumes: a gate is flipped, a crossing or a conversion is run, killed once, and run to its end. */
+/** Operations on the path of volumes: a gate is flipped, a crossing is run, killed once, and run to its end. */
 import { clusterPlugin, type PluginName } from "@longshore/local";
 import { crossingSubject, runCrossing } from "@longshore/migration";
 import { SimulatedHost } from "@longshore/runtime";
-import { convertVolumes, undoVolumes } from "../../carry-volumes.ts";
 import { killedOnce } from "./mortal.ts";
 import type { Operation, Operators } from "./operators.ts";
 
@@ -50,25 +49,3 @@ async function expectNoneLeft(operators: Operators, plugin: PluginName): Promise
     if (gates?.[clusterPlugin(plugin).gate] === true) throw new Error(`${name} has not gone back`);
   }
 }
-
-/** The volumes of a plugin are converted to native ones of its driver, or carried back; the process dies once. */
-export const conversion: Operation = (operators, { name, target, isOn, killMs, happens }) => {
-  const plugin = operators.pluginAt(target);
-  const what = isOn ? "convert" : "undo the conversion of";
-  if (plugin === undefined || !happens(`${what} ${plugin}, killed after ${killMs} ms`)) return;
-  const carry = isOn ? convertVolumes : undoVolumes;
-  const options = {
-    plugins: [clusterPlugin(plugin).inTreeName],
-    scaleDown: true,
-    journalDir: "/conversions",
-    backupDir: "/backup",
-  };
-  operators.change(
-    killedOnce(operators, name, operators.machine, killMs, async (env, signal) => {
-      const { failed, left } = await carry(env, options, signal);
-      const [problem] = failed;
-      if (problem !== undefined) throw new Error(`${problem.volume}: ${problem.error}`);
-      if (left.length > 0) throw new Error(`${left.length} volumes are left`);
-    }),
-  );
-};

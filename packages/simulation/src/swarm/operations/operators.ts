@@ -15,6 +15,8 @@ export interface OperatorsEnv {
   crash(component: string): void;
   /** The machine loses its power, and all that runs on it ends. */
   losePower(node: string): Promise<void>;
+  /** The machine shuts down in order and boots; nothing of the cluster runs on it yet. */
+  reboot(node: string): Promise<void>;
   /** Stops a running component, which sees and does nothing more until the returned function lets it go on. */
   pause(component: string): () => void;
   /** From now on nothing of the zone is answered, until the returned function is called. */

@@ -1,10 +1,11 @@
 /** Every operation of the swarm, by the name of its counter. A kind more is a name in `swarm-plan.ts` and an entry here. */
 import type { OperationKind } from "../swarm-plan.ts";
-import { apiServerRestart, componentCrash, componentRestart, powerLoss } from "./components.ts";
+import { apiServerRestart, componentCrash, componentRestart, powerLoss, reboot } from "./components.ts";
+import { conversion, inlineConversion } from "./conversions.ts";
 import { driversRemoved, registrationLost } from "./drivers.ts";
 import { claimGrown } from "./expansion.ts";
 import { flexDriverChanged } from "./flexvolume.ts";
-import { conversion, crossing, gateFlip } from "./gates.ts";
+import { crossing, gateFlip } from "./gates.ts";
 import { leaderPaused } from "./leaders.ts";
 import { clockJump, nodePaused } from "./machine-time.ts";
 import { nodeDeleted, nodeReplaced, outOfService } from "./node-objects.ts";
@@ -39,4 +40,6 @@ export const operationsByKind: Readonly<Record<OperationKind, Operation>> = {
   versionChange,
   conversion,
   flexDriverChanged,
+  reboot,
+  inlineConversion,
 };

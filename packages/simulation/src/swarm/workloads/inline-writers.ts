@@ -29,6 +29,7 @@ export function inlineWriters(env: WorkloadEnv): Workload | undefined {
     },
     end: () => endWriters(env, name),
     async remove() {
+      await removeConverted(env, disk);
       const caller = { path: "in-tree", component: "operators", provider: plugin.name } as const;
       await cluster.cloud.forCaller(caller).deleteDisk(disk, signal);
     },
@@ -69,6 +70,24 @@ async function makeDisk(
   await kube.delete(resources.persistentVolumes, ref, { signal });
   await until("its volume is gone", () => volumeOf() === undefined);
   return volume;
+}
+
+/** What a conversion has made of the disk: a volume with policy Retain and its claim, which its administrator removes. */
+async function removeConverted({ cluster, signal, until }: WorkloadEnv, disk: string): Promise<void> {
+  const { kube } = cluster;
+  const volumeOf = () =>
+    cluster
+      .objects(resources.persistentVolumes)
+      .find(
+        ({ spec }) => diskOf(spec?.csi?.volumeHandle ?? inTreeHandle(spec) ?? "", worldOf(cluster)) === disk,
+      );
+  const volume = volumeOf();
+  if (volume === undefined) return;
+  const { name = "" } = volume.spec?.claimRef ?? {};
+  await kube.delete(resources.persistentVolumeClaims, { namespace, name }, { signal });
+  await until("the converted volume is released", () => volumeOf()?.status?.phase === "Released");
+  await kube.delete(resources.persistentVolumes, { name: volume.metadata.name }, { signal });
+  await until("the converted volume is gone", () => volumeOf() === undefined);
 }
 
 const asData = (volume: Omit<Volume, "name">): Volume => ({ name: "data", ...volume });

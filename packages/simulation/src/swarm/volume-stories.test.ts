@@ -1,0 +1,33 @@
+/** What the swarm does to volumes beside those of its plugins' writers, each kind of operation alone, in a small world without faults. */
+import { expect, it } from "vitest";
+import { simulateWorld } from "./simulate-world.ts";
+import type { SwarmPlan } from "./swarm-plan.ts";
+
+const calm = {
+  nodes: 2,
+  zones: 1,
+  replicas: 1,
+  faults: {},
+  nodeDecides: true,
+  rounds: 8,
+} as const;
+
+// The process that carries them dies once and goes on; in the end the operators remove what it has made, and no disk is left.
+it.each(["aws-ebs", "vsphere-volume", "rbd"] as const)(
+  "disks of %s that a template names itself become claims, and are named by it again (contract.md C2, C3, C8)",
+  (plugin) =>
+    expectKept(2, {
+      ...calm,
+      plugins: [plugin],
+      volumes: ["inline"],
+      beginsMigrated: false,
+      operations: ["inlineConversion", "podDeleted"],
+    }),
+);
+
+async function expectKept(seed: number, plan: SwarmPlan): Promise<void> {
+  const { violations, counters, acknowledgedWrites } = await simulateWorld({ seed, plan });
+  expect(violations).toEqual([]);
+  for (const kind of [...plan.operations, ...plan.volumes]) expect(counters[kind], kind).toBeGreaterThan(0);
+  expect(acknowledgedWrites).toBeGreaterThan(0);
+}
