@@ -50,6 +50,7 @@ export const operationKinds = [
   "registrationLost",
   "versionChange",
   "conversion",
+  "restoredFromBackup",
 ] as const;
 
 /** Kinds of volumes beside the directories of claims, by the names of their counters. */
@@ -103,7 +104,9 @@ export function drawPlan(random: Random): SwarmPlan {
     const rate = ratesPerMille[random.below(ratesPerMille.length, `rate of ${kind}`)] ?? 0;
     return [kind, isOn(kind) ? rate : 0] as const;
   });
-  const drawn = operationKinds.filter((kind) => isOn(kind));
+  // With a stream of its own: worlds without it are those that they were before.
+  const isRestored = random.fork("restored from a backup").below(2, "restored") === 0;
+  const drawn = operationKinds.filter((kind) => (kind === "restoredFromBackup" ? isRestored : isOn(kind)));
   // Gates that are flipped during a crossing are no longer those that it has set.
   const others: readonly OperationKind[] = isOn("crossing or flips") ? flips : ["crossing"];
   const faults = Object.fromEntries(rates.filter(([, rate]) => rate > 0));

@@ -28,6 +28,7 @@ import { countedClient } from "./counted-client.ts";
 import { type DeathsEnv, deathGate } from "./deaths.ts";
 import { OpenDevices } from "./open-devices.ts";
 import { leaderOf } from "./operations/leaders.ts";
+import type { LostByRestore } from "./operations/operators.ts";
 import { Reached } from "./reached.ts";
 import { RecordHistory } from "./record-history.ts";
 import { RequestWatch } from "./request-watch.ts";
@@ -81,6 +82,9 @@ export class SwarmWorld {
   readonly #zonesOut = new Set<string>();
   readonly #reached = new Reached();
   readonly #hash = new TraceHash();
+  /** What restores of the API server have taken: UIDs of claims, and the disks that were in use by them. */
+  readonly #lostClaims = new Set<string>();
+  readonly #lostDisks = new Set<string>();
   readonly #options: SwarmWorldOptions;
   readonly #signal = new AbortController().signal;
   #stop: () => void = () => {};
@@ -159,6 +163,13 @@ export class SwarmWorld {
       },
       takeAway: (node) => this.#letGo(cluster, node, true),
       machineOf: (node) => this.#machineOf(node),
+      isPublished: (diskId, node) => {
+        const by = this.#watch.attacherOf(diskId, node)?.plugin;
+        const plugin = this.#plan.plugins.map(clusterPlugin).find(({ inTreeName }) => inTreeName === by);
+        return plugin?.controllerPublishes !== false;
+      },
+      detach: (diskId, node) => this.#detach(cluster, diskId, node),
+      onRestored: (lost) => this.#restored(lost),
       onOperation: (kind, what) => {
         this.#count(kind);
         this.#trace("life", "the operators:", what);
@@ -392,9 +403,26 @@ export class SwarmWorld {
     });
     for (const workload of this.#workloads) await workload.remove();
     await this.#until("no volume and no disk is left", () => {
-      const disks = cluster.cloud.disks().length;
-      return cluster.objects(resources.persistentVolumes).length === 0 && disks === 0;
+      const disks = cluster.cloud.disks().filter(({ name }) => !this.#isLost(name));
+      return cluster.objects(resources.persistentVolumes).length === 0 && disks.length === 0;
     });
+    const left = new Set(cluster.cloud.disks().map(({ id }) => id));
+    for (const disk of this.#lostDisks) {
+      if (!left.has(disk)) this.#watch.report("C3", `${disk} was deleted, whose volume a restore has taken`);
+    }
+  }
+
+  /** Whether a disk of this name was made for a claim that a restore has taken. */
+  #isLost(name: string): boolean {
+    return [...this.#lostClaims].some((uid) => name.includes(uid));
+  }
+
+  #restored({ claims, disks, returned }: LostByRestore): void {
+    for (const uid of claims) this.#lostClaims.add(uid);
+    for (const disk of disks) this.#lostDisks.add(disk);
+    this.#watch.returned(returned);
+    this.#sizes.restored();
+    this.#trace("life", "the API server", "is restored from its backup");
   }
 
   /** What the node attached by itself goes with its machine; all of it, where the provider has taken that away. */
@@ -406,10 +434,27 @@ export class SwarmWorld {
       const caller = cloud.forCaller({ path: "in-tree", component: "power", provider });
       for (const { id, attachments } of await caller.listDisks(this.#signal)) {
         if (!attachments.some((each) => each.instanceId === instanceId)) continue;
-        const { path, plugin } = this.#watch.attacherOf(id, nodeName) ?? { path: "in-tree", plugin: "" };
-        this.#watch.asked({ op: "detach", path, plugin, diskId: id, nodeName });
+        this.#askedByHand(id, nodeName);
         await caller.detachDisk(id, instanceId, this.#signal);
       }
+    }
+  }
+
+  /** A detach by hand is none of another path. */
+  #askedByHand(diskId: string, nodeName: string, world?: WorldView): void {
+    const { path, plugin } = this.#watch.attacherOf(diskId, nodeName) ?? { path: "in-tree", plugin: "" };
+    this.#watch.asked({ op: "detach", path, plugin, diskId, nodeName }, world);
+  }
+
+  async #detach(cluster: InProcessCluster, diskId: string, nodeName: string): Promise<void> {
+    const instanceId = cluster.config.nodes.find(({ name }) => name === nodeName)?.instanceId ?? "";
+    for (const { name: provider, isShared } of this.#plan.plugins.map(clusterPlugin)) {
+      if (isShared) continue;
+      const caller = cluster.cloud.forCaller({ path: "in-tree", component: "operators", provider });
+      if (!(await caller.listDisks(this.#signal)).some(({ id }) => id === diskId)) continue;
+      this.#askedByHand(diskId, nodeName, this.#view(cluster));
+      await caller.detachDisk(diskId, instanceId, this.#signal);
+      this.#trace("life", "the operators:", `detach ${diskId} from ${nodeName}`);
     }
   }
 
