@@ -50,6 +50,8 @@ export class ContractWatch {
   readonly #asked = new Map<string, Attacher>();
   /** The sources of volumes by their uids, as they were stored last. */
   readonly #sources = new Map<string, unknown>();
+  /** UIDs of volumes that were given up, and are there again. */
+  readonly #returned = new Set<string>();
   /** The world that was checked last. */
   #checked: WorldView | undefined;
   readonly #onChange: (call: AttachmentCall) => void;
@@ -109,6 +111,11 @@ export class ContractWatch {
     if (by !== undefined && by !== call.path) {
       this.report("C1", `${key} is attached by ${by} and was attached again by ${call.path}`);
     }
+  }
+
+  /** A restored API server has volumes that had been given up: no data are lost with their disks. By their UIDs. */
+  returned(volumes: readonly string[]): void {
+    for (const uid of volumes) this.#returned.add(uid);
   }
 
   /** Finds what has been attached and detached since the last look, and who asked for it. */
@@ -211,7 +218,7 @@ export class ContractWatch {
       const handle = inTreeHandle(pv.spec);
       if (handle === undefined || pv.status?.phase !== "Bound" || pv.metadata.deletionTimestamp !== undefined)
         continue;
-      if (diskOf(handle, world) === undefined)
+      if (diskOf(handle, world) === undefined && !this.#returned.has(pv.metadata.uid))
         this.report("C3", `the disk ${handle} of bound volume ${pv.metadata.name} is gone`);
     }
   }

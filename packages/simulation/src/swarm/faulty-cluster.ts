@@ -47,7 +47,7 @@ export class FaultyCluster {
   constructor(env: FaultyClusterEnv) {
     this.#env = env;
     const { random, plan, signal, checks } = env;
-    this.machines = new Machines({ random, plan, signal, watch: checks.watch });
+    this.machines = new Machines({ random, plan, signal, checks });
     this.faults = new WorldFaults({
       ...env,
       cluster: () => this.#cluster,

@@ -1,10 +1,10 @@
 /** The machines of a world: their clocks, their power, and the zones that they are in. */
 import { clusterPlugin, type InProcessCluster, type PodRuntime } from "@longshore/local";
 import type { Random, SimulatedHost } from "@longshore/runtime";
-import type { ContractWatch } from "../contract-watch.ts";
 import { MachineTime } from "../machine-time.ts";
 import { flexProvider } from "./flex-driver.ts";
 import type { SwarmPlan } from "./swarm-plan.ts";
+import type { WorldChecks } from "./world-checks.ts";
 
 const skewMsMax = 10 * 60_000;
 /** How long containers may take to end before the machine does. */
@@ -14,7 +14,7 @@ const graceMs = 10_000;
 export interface MachinesEnv {
   readonly random: Random;
   readonly plan: SwarmPlan;
-  readonly watch: ContractWatch;
+  readonly checks: WorldChecks;
   readonly signal: AbortSignal;
 }
 
@@ -79,7 +79,7 @@ export class Machines {
 
   /** What the node attached by itself goes with its machine; all of it, where the provider has taken that away. */
   async letGo({ cloud, config }: InProcessCluster, nodeName: string, isTakenAway: boolean): Promise<void> {
-    const { plan, watch, signal } = this.#env;
+    const { plan, checks, signal } = this.#env;
     const instanceId = config.nodes.find(({ name }) => name === nodeName)?.instanceId ?? "";
     const ofFlex = plan.volumes.includes("flexvolume") ? [flexProvider(plan.plugins)] : [];
     const plugins = [...plan.plugins, ...ofFlex].map(clusterPlugin).filter(({ isShared }) => !isShared);
@@ -88,10 +88,30 @@ export class Machines {
       const caller = cloud.forCaller({ path: "in-tree", component: "power", provider });
       for (const { id, attachments } of await caller.listDisks(signal)) {
         if (!attachments.some((each) => each.instanceId === instanceId)) continue;
-        const { path, plugin } = watch.attacherOf(id, nodeName) ?? { path: "in-tree", plugin: "" };
-        watch.asked({ op: "detach", path, plugin, diskId: id, nodeName });
+        checks.detachedByHand(id, nodeName);
         await caller.detachDisk(id, instanceId, signal);
       }
+    }
+  }
+
+  /** Whether the disk was attached there by a controller, and not by the node itself. */
+  isPublished(diskId: string, nodeName: string): boolean {
+    const { plan, checks } = this.#env;
+    const by = checks.watch.attacherOf(diskId, nodeName)?.plugin;
+    const plugin = plan.plugins.map(clusterPlugin).find(({ inTreeName }) => inTreeName === by);
+    return plugin?.controllerPublishes !== false;
+  }
+
+  /** The operators detach a disk by hand. */
+  async detach(cluster: InProcessCluster, diskId: string, nodeName: string): Promise<void> {
+    const { plan, checks, signal } = this.#env;
+    const instanceId = cluster.config.nodes.find(({ name }) => name === nodeName)?.instanceId ?? "";
+    for (const { name: provider, isShared } of plan.plugins.map(clusterPlugin)) {
+      if (isShared) continue;
+      const caller = cluster.cloud.forCaller({ path: "in-tree", component: "operators", provider });
+      if (!(await caller.listDisks(signal)).some(({ id }) => id === diskId)) continue;
+      checks.detachedByHand(diskId, nodeName, cluster);
+      await caller.detachDisk(diskId, instanceId, signal);
     }
   }
 

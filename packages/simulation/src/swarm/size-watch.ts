@@ -23,6 +23,11 @@ export class SizeWatch {
     }
   }
 
+  /** The objects are older than the world: only disks are as they were. */
+  restored(): void {
+    for (const what of this.#sizes.keys()) if (!what.startsWith("disk ")) this.#sizes.delete(what);
+  }
+
   #see(what: string, bytes: bigint): void {
     const before = this.#sizes.get(what) ?? 0n;
     if (bytes < before) this.#onBreak(`${what} has shrunk from ${before} to ${bytes} bytes`);

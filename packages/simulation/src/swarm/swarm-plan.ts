@@ -53,6 +53,7 @@ export const operationKinds = [
   "flexDriverChanged",
   "reboot",
   "inlineConversion",
+  "restoredFromBackup",
 ] as const;
 
 /** Kinds of volumes beside the directories of claims, by the names of their counters. */
@@ -94,7 +95,13 @@ const pluginsMax = 3;
 const ratesPerMille = [2, 8, 30, 100] as const;
 
 /** Drawn from a stream of their own each: the worlds without them are what they were before there were such kinds. */
-const drawnApart: readonly SwarmKind[] = ["flexvolume", "flexDriverChanged", "reboot", "inlineConversion"];
+const drawnApart: readonly SwarmKind[] = [
+  "flexvolume",
+  "flexDriverChanged",
+  "reboot",
+  "inlineConversion",
+  "restoredFromBackup",
+];
 
 /** Whether worlds without this kind are the same with and without it in the lists. */
 export const isDrawnApart = (kind: SwarmKind): boolean => drawnApart.includes(kind);

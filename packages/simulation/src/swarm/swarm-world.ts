@@ -8,6 +8,7 @@ import { standstill } from "../standstill.ts";
 import { worldOf } from "../world.ts";
 import { FaultyCluster } from "./faulty-cluster.ts";
 import { Reached } from "./reached.ts";
+import { RestoreLosses } from "./restore-losses.ts";
 import { SwarmOperations } from "./swarm-operations.ts";
 import type { SwarmPlan } from "./swarm-plan.ts";
 import type { Workload } from "./workloads/workload.ts";
@@ -37,6 +38,7 @@ export class SwarmWorld {
   readonly #checks: WorldChecks;
   readonly #faulty: FaultyCluster;
   readonly #reached = new Reached();
+  readonly #losses = new RestoreLosses();
   readonly #signal = new AbortController().signal;
   #operations: SwarmOperations | undefined;
   #workloads: readonly Workload[] = [];
@@ -139,6 +141,13 @@ export class SwarmWorld {
       failZone: (zone) => machines.failZone(zone),
       takeAway: (node) => machines.letGo(cluster, node, true),
       machineOf: (node) => machines.of(node),
+      isPublished: (diskId, node) => machines.isPublished(diskId, node),
+      detach: (diskId, node) => machines.detach(cluster, diskId, node),
+      onRestored: (lost) => {
+        this.#losses.add(lost);
+        this.#checks.restored(lost.returned);
+        this.#story.trace("life", "the API server", "is restored from its backup");
+      },
       onOperation: (kind, what) => {
         this.#story.count(kind);
         this.#story.trace("life", "the operators:", what);
@@ -182,9 +191,11 @@ export class SwarmWorld {
     });
     for (const workload of this.#workloads) await workload.remove();
     await this.#until("no volume and no disk is left", () => {
-      const disks = cluster.cloud.disks().length;
+      const disks = this.#losses.othersOf(cluster);
       return cluster.objects(resources.persistentVolumes).length === 0 && disks === 0;
     });
+    for (const disk of this.#losses.deletedOf(cluster))
+      this.#checks.watch.report("C3", `${disk} was deleted, whose volume a restore has taken`);
   }
 
   async #until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {

@@ -67,11 +67,23 @@ export class WorldChecks {
     this.#kept = undefined;
   }
 
+  /** The objects are older than the world from now on. */
+  restored(returned: readonly string[]): void {
+    this.watch.returned(returned);
+    this.#sizes?.restored();
+  }
+
   /** An attach or detach takes effect now. */
   asked(call: AttachmentCall, cluster: InProcessCluster | undefined): void {
     this.watch.asked(call, cluster && this.#view(cluster));
     if (cluster === undefined || call.op !== "detach") return;
     this.#statuses.detaches(call, worldOf(cluster), cluster.objects(resources.nodes));
+  }
+
+  /** It is detached by hand, which is on no other path than the attach was. */
+  detachedByHand(diskId: string, nodeName: string, cluster?: InProcessCluster): void {
+    const { path, plugin } = this.watch.attacherOf(diskId, nodeName) ?? { path: "in-tree", plugin: "" };
+    this.asked({ op: "detach", path, plugin, diskId, nodeName }, cluster);
   }
 
   /** The disk is attached. */

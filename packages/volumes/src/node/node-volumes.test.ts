@@ -255,6 +255,29 @@ describe("a CSI volume", () => {
     await agent.stop();
   });
 
+  it("is not mounted while a Node that was restored from a backup does not name it, whatever was posted before (node-agent.md 8.3, contract.md C2)", async () => {
+    const { world, agent } = await migratedNode();
+    await world.volume("vol-1");
+    const pod = await world.pod("p", ["vol-1"]);
+    await world.until("posted", async () => (await inUse(world)).includes(csiName("vol-1")));
+    // The agent does not look at the Node again yet: it was read or written shortly before.
+    world.posting = false;
+    const body = { status: { volumesInUse: null } };
+    const patch = { type: "merge", body } as const;
+    await world.kube.patch(resources.nodes, { name: nodeName }, patch, {
+      subresource: "status",
+      signal: world.signal,
+    });
+    await world.attachCsi("vol-1");
+    await world.clock.advance(60_000);
+    expect(world.driver.calls).toEqual(["NodeGetInfo"]);
+    world.posting = true;
+    await world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
+    expect(await inUse(world)).toEqual([csiName("vol-1")]);
+    expect(world.driver.calls).toContain("NodePublishVolume vol-1");
+    await agent.stop();
+  });
+
   it("is not mounted while volumesAttached names another form of it (node-agent.md 7.2)", async () => {
     const { world, agent } = await migratedNode();
     await world.volume("vol-1");

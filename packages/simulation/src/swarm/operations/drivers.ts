@@ -15,8 +15,12 @@ export const driversRemoved: Operation = (operators, { ms, isOn, happens }) => {
     for (const component of components) await cluster.shutDown(component);
     for (const { metadata } of objects) await removeDriver(operators, metadata.name);
     await clock.sleep(ms, operators.signal);
-    for (const object of objects) await installDriver(operators, object);
-    for (const component of components) await cluster.start(component);
+    const install = async () => {
+      for (const object of objects) await installDriver(operators, object);
+    };
+    await install();
+    operators.decided(install);
+    for (const component of components) await operators.start(component);
   });
 };
 

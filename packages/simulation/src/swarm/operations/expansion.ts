@@ -23,16 +23,21 @@ export const claimGrown: Operation = async (operators, { target, ms, happens }) 
   if (!happens(`${name} grows to ${bytes} bytes`)) return;
   const body = { spec: { resources: { requests: { storage: `${bytes}` } } } };
   const options = { signal: operators.signal };
-  await operators.insist(() =>
-    cluster.kube.patch(
-      resources.persistentVolumeClaims,
-      { namespace, name },
-      { type: "merge", body },
-      options,
-    ),
-  );
+  const grow = async () => {
+    if (requested(operators, name) >= bytes) return;
+    const patch = { type: "merge", body } as const;
+    await cluster.kube.patch(resources.persistentVolumeClaims, { namespace, name }, patch, options);
+  };
+  await operators.insist(grow);
+  operators.decided(grow);
   operators.inTheEnd(`${name} has grown to ${bytes} bytes`, () => hasGrown(operators, name, bytes));
 };
+
+/** What the claim asks for now. */
+function requested({ env: { cluster } }: Operators, name: string): bigint {
+  const claim = cluster.objects(resources.persistentVolumeClaims).find((c) => c.metadata.name === name);
+  return bytesOf(claim?.spec?.resources?.requests?.storage);
+}
 
 /** Everywhere, by what each says: the claim, its volume, the disk, and the file systems where it is mounted. */
 async function hasGrown({ env: { cluster } }: Operators, name: string, bytes: bigint): Promise<boolean> {

@@ -29,12 +29,14 @@ export const crossing: Operation = (operators, { name, target, isOn, killMs, hap
   // One host for all tries: it holds the journal from which the next run resumes.
   const host = new SimulatedHost({ name: `operator-${direction}-${plugin} ${name}` });
   const options = { subject: crossingSubject(plugin), direction, journalFile: "/crossing.json" } as const;
-  operators.change(
-    killedOnce(operators, name, host, killMs, async (env, signal) => {
+  const cross = (draw: string) =>
+    killedOnce(operators, draw, host, killMs, async (env, signal) => {
       await runCrossing(env, options, signal);
       if (!isOn) await expectNoneLeft(operators, plugin);
-    }),
-  );
+    });
+  operators.change(cross(name));
+  // It is run again where its journal is, if it is the last one of its plugin (docs/playbooks/control-plane-restored-mid-crossing.md).
+  operators.crossings.set(plugin, () => operators.change(cross(`${name} again`)));
 };
 
 /**

@@ -25,10 +25,15 @@ export const nodeReplaced: Operation = async (operators, { target, ms, happens }
   if (!happens(`${node} is off for ${goneMs + ms} ms, and is deleted`)) return;
   await operators.env.losePower(node);
   await deleteNode(operators, node);
+  let isGone = true;
+  operators.decided(async () => {
+    if (isGone) await deleteNode(operators, node);
+  });
   operators.later(goneMs + ms, async () => {
     // A stopped machine keeps its disks, and no record is left of those that in-tree code attached; one that is taken away has none.
     if (!operators.env.cluster.isRunning(node)) await operators.env.takeAway(node);
     expectLeft(operators, node);
+    isGone = false;
     await start(operators, node);
   });
 };
@@ -40,9 +45,12 @@ export const outOfService: Operation = async (operators, { target, ms, happens }
   if (!happens(`${node} is off for ${goneMs + ms} ms, and out of service`)) return;
   await operators.env.losePower(node);
   await operators.insist(() => setTaint(operators, node, true));
+  let isOut = true;
+  operators.decided(() => setTaint(operators, node, isOut));
   operators.later(goneMs + ms, async () => {
     expectLeft(operators, node);
     await start(operators, node);
+    isOut = false;
     await setTaint(operators, node, false);
   });
 };

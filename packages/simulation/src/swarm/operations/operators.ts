@@ -25,8 +25,24 @@ export interface OperatorsEnv {
   isOut(zone: string): boolean;
   /** The provider takes a machine that is off away, with its attachments. */
   takeAway(node: string): Promise<void>;
+  /** Whether the disk was attached there by a controller, and not by the node itself. */
+  isPublished(diskId: string, nodeName: string): boolean;
+  /** Detaches a disk by hand. */
+  detach(diskId: string, nodeName: string): Promise<void>;
+  /** The API server was restored from a backup. */
+  onRestored(lost: LostByRestore): void;
   /** How time passes on the node. */
   machineOf(node: string): MachineTime;
+}
+
+/** What a restored API server does not know any more, or knows again. */
+export interface LostByRestore {
+  /** UIDs of claims that are not there any more. */
+  readonly claims: readonly string[];
+  /** The disks of their volumes that were in use. */
+  readonly disks: readonly string[];
+  /** UIDs of volumes that are there again, without their disks. */
+  readonly returned: readonly string[];
 }
 
 /** What was drawn for one operation. */
@@ -64,12 +80,18 @@ export class Operators {
   readonly signal: AbortSignal = new AbortController().signal;
   /** The minor versions of Kubernetes 1 that were set, by place. */
   readonly versions = new Map<string, number>();
+  /** Runs the last crossing of a plugin again. */
+  readonly crossings = new Map<PluginName, () => void>();
   /** From where they convert: it has the journals of all conversions. */
   readonly machine = new SimulatedHost({ name: "administrator" });
   /** What comes later, such as a component that comes back. */
   readonly #laters: Promise<void>[] = [];
   /** Gates are changed by one operator at a time. */
   #changes: Promise<void> = Promise.resolve();
+  /** Resolves once the control plane may run. */
+  #mayRun: Promise<void> = Promise.resolve();
+  /** What was decided, and what a restore of the API server takes back. */
+  readonly #decisions: (() => Promise<unknown>)[] = [];
   #hasEnded = false;
   /** What was to come later has come: a change may wait for a node that is paused. */
   #isAllBack = false;
@@ -145,10 +167,40 @@ export class Operators {
     this.#laters.push(done);
   }
 
+  /** What was decided is done once more whenever an older state of the API server is restored. */
+  decided(make: () => Promise<unknown>): void {
+    this.#decisions.push(make);
+  }
+
+  /** Does once more what was decided. */
+  async decideAgain(): Promise<void> {
+    for (const make of this.#decisions) await this.insist(make);
+    for (const cross of this.crossings.values()) cross();
+  }
+
+  /** Kills what acts for the whole cluster, does the work, and starts it again. */
+  async withoutControlPlane(work: () => Promise<void>): Promise<void> {
+    const names = this.env.cluster.componentNames.filter((name) => !isOfNode(this.env.cluster, name));
+    let ends = () => {};
+    this.#mayRun = new Promise((resolve) => {
+      ends = resolve;
+    });
+    for (const name of names) this.env.crash(name);
+    await work().finally(ends);
+    for (const name of names) await this.insist(() => this.start(name));
+  }
+
+  /** Starts a component, once it may run. */
+  async start(component: string): Promise<void> {
+    const { cluster } = this.env;
+    if (!isOfNode(cluster, component)) await this.#mayRun;
+    await cluster.start(component);
+  }
+
   /** As a supervisor does: what fails as it starts is started again. */
   comesBack(ms: number, ...components: readonly string[]): void {
     this.later(ms, async () => {
-      for (const component of components) await this.env.cluster.start(component);
+      for (const component of components) await this.start(component);
     });
   }
 
@@ -180,7 +232,7 @@ export class Operators {
     const { cluster } = this.env;
     for (const name of cluster.componentNames.filter(selects)) {
       // One that is being restarted may not have ended yet.
-      if (!cluster.isRunning(name)) await this.insist(() => cluster.start(name));
+      if (!cluster.isRunning(name)) await this.insist(() => this.start(name));
     }
   }
 }

@@ -11,6 +11,7 @@ import { clockJump, nodePaused } from "./machine-time.ts";
 import { nodeDeleted, nodeReplaced, outOfService } from "./node-objects.ts";
 import type { Operation } from "./operators.ts";
 import { drain, podDeleted, scale } from "./pods.ts";
+import { restoredFromBackup } from "./restores.ts";
 import { snapshotRestored } from "./snapshots.ts";
 import { versionChange } from "./versions.ts";
 import { zoneOutage } from "./zones.ts";
@@ -42,4 +43,5 @@ export const operationsByKind: Readonly<Record<OperationKind, Operation>> = {
   flexDriverChanged,
   reboot,
   inlineConversion,
+  restoredFromBackup,
 };

@@ -21,11 +21,18 @@ export const snapshotRestored: Operation = async (operators, { name: drawName, m
   const fromMs = clock.monotonicMs();
   const metadata = { name, namespace };
   const spec = { volumeSnapshotClassName: nativeClass, source: { persistentVolumeClaimName: nativeClaim } };
-  await make(operators, () =>
-    cluster.kube.create(volumeSnapshots, { metadata, spec }, { signal: operators.signal }),
-  );
+  const take = () =>
+    make(operators, () =>
+      cluster.kube.create(volumeSnapshots, { metadata, spec }, { signal: operators.signal }),
+    );
+  await take();
   const size = claim.status?.capacity?.storage ?? "";
-  operators.later(ms, () => restore(operators, name, size, fromMs));
+  operators.later(ms, async () => {
+    await restore(operators, name, size, fromMs);
+    operators.decided(() => removeAll(operators, name));
+  });
+  // An older state has it not, and it is taken then; or has what was removed since.
+  operators.decided(take);
 };
 
 /** @throws until it is restored, read, and removed */
@@ -52,6 +59,13 @@ async function restore(operators: Operators, name: string, size: string, fromMs:
   await make(operators, () => kube.create(resources.pods, onFailure, { signal }));
   const phase = (await kube.get(resources.pods, ref, { signal }))?.status?.phase;
   if (phase !== "Succeeded") throw new Error(`pod ${name}, which reads the restored volume, is ${phase}`);
+  await removeAll(operators, name);
+}
+
+/** The pod that reads, the restored claim and the snapshot. */
+async function removeAll({ env, signal }: Operators, name: string): Promise<void> {
+  const { kube } = env.cluster;
+  const ref = { namespace, name };
   await remove(() => kube.delete(resources.pods, ref, { signal }));
   await remove(() => kube.delete(resources.persistentVolumeClaims, ref, { signal }));
   await remove(() => kube.delete(volumeSnapshots, ref, { signal }));

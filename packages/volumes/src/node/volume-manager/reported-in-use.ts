@@ -21,6 +21,11 @@ export class ReportedInUse {
     return this.#reported.size !== before.size || [...this.#reported].some((name) => !before.has(name));
   }
 
+  /** The stored list does not name it any more, until a newer one is posted. */
+  withdraw(name: string): void {
+    this.#reported = new Set([...this.#reported].filter((each) => each !== name));
+  }
+
   has(name: string): boolean {
     return this.#reported.has(name);
   }

@@ -97,6 +97,7 @@ export class VolumeManager implements ManagedVolumes, Component {
       republications: new Republications(env.random),
       measured: storageOperations(env),
       isReportedInUse: (uniqueName) => this.#reported.has(uniqueName),
+      foundNotInUse: (uniqueName) => this.#reported.withdraw(uniqueName),
       onOperationEnd: (podUID) => this.#operationEnded(podUID),
     });
     this.#leftoverController = new LeftoverController({

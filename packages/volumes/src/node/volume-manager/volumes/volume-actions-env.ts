@@ -36,6 +36,8 @@ export interface VolumeActionsEnv extends RuntimeEnv, VolumePlaces {
   readonly cachedNode: () => Node | undefined;
   /** Whether the stored `volumesInUse` names the volume, for certain. */
   readonly isReportedInUse: (uniqueName: string) => boolean;
+  /** The stored `volumesInUse` was found not to name the volume, whatever was stored before. */
+  readonly foundNotInUse: (uniqueName: string) => void;
   /** A volume is neither wanted nor here any more. */
   readonly onVolumeForgotten: (uniqueName: string) => void;
   /** An operation ended: who waits for the pod's volumes should look. */

@@ -136,7 +136,10 @@ async function confirmedDevicePath(
   if (!attachable) return "";
   if (!env.isReportedInUse(uniqueName)) return undefined;
   const node = await getNode(env, signal);
-  const attached = node.status?.volumesAttached?.find(({ name }) => name === uniqueName);
+  const { volumesAttached = [], volumesInUse = [] } = node.status ?? {};
+  const attached = volumesAttached.find(({ name }) => name === uniqueName);
+  // An API server that was restored from a backup knows nothing of a later report: its controller may be detaching the volume.
+  if (!volumesInUse.includes(uniqueName)) env.foundNotInUse(uniqueName);
   // The report may have been withdrawn while the node was read.
   return env.isReportedInUse(uniqueName) ? attached?.devicePath : undefined;
 }
