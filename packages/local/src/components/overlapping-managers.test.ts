@@ -3,14 +3,27 @@
  * another has taken its place and the node has changed over to CSI: it detaches nothing of what CSI has attached.
  */
 import { resources } from "@longshore/kube";
-import { type Clock, noMeter, SeededRandom, silentLogger, VirtualClock } from "@longshore/runtime";
+import {
+  type Clock,
+  type Component,
+  noMeter,
+  SeededRandom,
+  silentLogger,
+  VirtualClock,
+} from "@longshore/runtime";
 import { expect, it } from "vitest";
-import { createInProcessCluster, type Seams } from "../cluster/in-process-cluster.ts";
+import {
+  createInProcessCluster,
+  type InProcessCluster,
+  type InProcessClusterOptions,
+  type Seams,
+} from "../cluster/in-process-cluster.ts";
 import { clusterConfig } from "../layout/cluster-config.ts";
 import { controlPlane } from "../platform/embedded-platform.ts";
 import { recordPrograms, writerProgram } from "../records/in-process-programs.ts";
+import { volumePod } from "../records/volume-pod.ts";
 import { writerSet } from "../records/writer-set.ts";
-import { startControllerManager } from "./controller-manager.ts";
+import { type ControllerManagerOptions, startControllerManager } from "./controller-manager.ts";
 import { inTreePluginsNamed } from "./in-tree-plugins.ts";
 
 const signal = new AbortController().signal;
@@ -78,80 +91,132 @@ class Freezer {
       ...seams,
       clock: frozenClock,
       kube: answers(seams.kube),
+      host: answers(seams.host),
       cloudFor: (caller) => answers(seams.cloudFor(caller)),
     };
   }
 }
 
-it("detaches nothing once another leads (controllers.md Part E)", async () => {
+/** A cluster whose controller manager can be stopped. */
+interface Scene {
+  readonly clock: VirtualClock;
+  readonly cluster: InProcessCluster;
+  readonly freezer: Freezer;
+  until(what: string, holds: () => boolean | Promise<boolean>): Promise<void>;
+  /** Starts another controller manager beside the one that is stopped. */
+  startSecond(options: Partial<ControllerManagerOptions>): Component;
+}
+
+async function play(options: Partial<InProcessClusterOptions>, scene: (scene: Scene) => Promise<void>) {
   const clock = new VirtualClock();
   const env = { clock, random: new SeededRandom(1), logger: silentLogger, meter: noMeter };
   const freezer = new Freezer();
   let seamsOfManager: Seams | undefined;
-  await clock.run(
-    (async () => {
-      const cluster = await createInProcessCluster(env, {
-        config: clusterConfig(1, "unprivileged"),
-        programs: (host) => recordPrograms(clock, host),
-        isolate(name, seams) {
-          if (name !== controlPlane) return seams;
-          seamsOfManager = seams;
-          return freezer.seams(seams);
-        },
-      });
-      const { kube, platform, cloud } = cluster;
-      const until = async (what: string, holds: () => boolean | Promise<boolean>) => {
-        for (let tries = 0; !(await holds()); tries++) {
-          if (tries > 10_000) throw new Error(`never: ${what}`);
-          await clock.sleep(20, signal);
-        }
-      };
-      const attached = () => cloud.disks().flatMap(({ attachments }) => attachments).length;
-      const scale = (replicas: number) =>
-        kube.patch(
-          resources.statefulSets,
-          { namespace: "default", name: "writer" },
-          { type: "merge", body: { spec: { replicas } } },
-          { signal },
-        );
-      const changes = async () =>
-        (await cloud.calls(0, signal))
-          .filter(({ op }) => op === "attachDisk" || op === "detachDisk")
-          .map(({ path, op }) => `${path} ${op}`);
-      await platform.setControlPlaneGates(gates, signal);
-      const command = [writerProgram, "$(LONGSHORE_MOUNT_DATA)", "$(POD_NAME)", "700"];
-      await kube.create(resources.statefulSets, writerSet({ replicas: 1, command }), { signal });
-      await until("attached in-tree", () => attached() === 1);
-      await until("running", async () => {
-        const { items } = await kube.list(resources.pods, { signal });
-        return items[0]?.status?.phase === "Running";
-      });
-
-      // Stopped when the detach has been recorded, and its next call is to ask the cloud for it.
-      freezer.freezeAt("describeInstance");
-      await scale(0);
-      await until("the first is stopped", () => freezer.isFrozen);
-      expect(attached()).toBe(1);
+  const run = async () => {
+    const cluster = await createInProcessCluster(env, {
+      config: clusterConfig(1, "unprivileged"),
+      programs: (host) => recordPrograms(clock, host),
+      isolate(name, seams) {
+        if (name !== controlPlane) return seams;
+        seamsOfManager = seams;
+        return freezer.seams(seams);
+      },
+      ...options,
+    });
+    const until: Scene["until"] = async (what, holds) => {
+      for (let tries = 0; !(await holds()); tries++) {
+        if (tries > 10_000) throw new Error(`never: ${what}`);
+        await clock.sleep(20, signal);
+      }
+    };
+    const startSecond: Scene["startSecond"] = (more) => {
       if (seamsOfManager === undefined) throw new Error("no controller manager was started");
-      const second = startControllerManager(seamsOfManager, {
-        gates,
-        identity: "second",
-        inTreePlugins: inTreePluginsNamed(["aws-ebs"]),
-      });
-      await until("the second has ended the detach", () => attached() === 0);
-      await platform.setNodeGates("node-1", gates, signal);
-      await scale(1);
-      await until("attached by CSI", () => attached() === 1);
-      expect((await changes()).slice(1)).toEqual(["in-tree detachDisk", "csi attachDisk"]);
+      return startControllerManager(seamsOfManager, { gates, identity: "second", ...more });
+    };
+    await scene({ clock, cluster, freezer, until, startSecond });
+    await cluster.stop();
+  };
+  await clock.run(run(), { limitMs: 3_600_000 });
+}
 
-      expect(freezer.isFrozen).toBe(true);
-      freezer.thaw();
-      await clock.sleep(30_000, signal);
-      expect((await changes()).slice(1)).toEqual(["in-tree detachDisk", "csi attachDisk"]);
-      expect(attached()).toBe(1);
-      await second.stop();
-      await cluster.stop();
-    })(),
-    { limitMs: 3_600_000 },
-  );
+it("detaches nothing once another leads (controllers.md Part E)", () =>
+  play({}, async ({ clock, cluster, freezer, until, startSecond }) => {
+    const { kube, platform, cloud } = cluster;
+    const attached = () => cloud.disks().flatMap(({ attachments }) => attachments).length;
+    const scale = (replicas: number) =>
+      kube.patch(
+        resources.statefulSets,
+        { namespace: "default", name: "writer" },
+        { type: "merge", body: { spec: { replicas } } },
+        { signal },
+      );
+    const changes = async () =>
+      (await cloud.calls(0, signal))
+        .filter(({ op }) => op === "attachDisk" || op === "detachDisk")
+        .map(({ path, op }) => `${path} ${op}`);
+    await platform.setControlPlaneGates(gates, signal);
+    const command = [writerProgram, "$(LONGSHORE_MOUNT_DATA)", "$(POD_NAME)", "700"];
+    await kube.create(resources.statefulSets, writerSet({ replicas: 1, command }), { signal });
+    await until("attached in-tree", () => attached() === 1);
+    await until("running", async () => {
+      const { items } = await kube.list(resources.pods, { signal });
+      return items[0]?.status?.phase === "Running";
+    });
+
+    // Stopped when the detach has been recorded, and its next call is to ask the cloud for it.
+    freezer.freezeAt("describeInstance");
+    await scale(0);
+    await until("the first is stopped", () => freezer.isFrozen);
+    expect(attached()).toBe(1);
+    const second = startSecond({ inTreePlugins: inTreePluginsNamed(["aws-ebs"]) });
+    await until("the second has ended the detach", () => attached() === 0);
+    await platform.setNodeGates("node-1", gates, signal);
+    await scale(1);
+    await until("attached by CSI", () => attached() === 1);
+    expect((await changes()).slice(1)).toEqual(["in-tree detachDisk", "csi attachDisk"]);
+
+    expect(freezer.isFrozen).toBe(true);
+    freezer.thaw();
+    await clock.sleep(30_000, signal);
+    expect((await changes()).slice(1)).toEqual(["in-tree detachDisk", "csi attachDisk"]);
+    expect(attached()).toBe(1);
+    await second.stop();
+  }));
+
+it("runs no Flexvolume driver once another leads (controllers.md Part E; flexvolume.md 8)", () => {
+  const directory = "/flexvolume";
+  const runs: string[] = [];
+  const flexVolumes: InProcessClusterOptions["flexVolumes"] = {
+    directory,
+    run: async ({ componentName, options }) => {
+      const [command = ""] = options.args;
+      runs.push(`${componentName} ${command}`);
+      const status = command === "init" ? "Success" : "Not supported";
+      return { code: 0, stdout: JSON.stringify({ status }), stderr: "" };
+    },
+  };
+  return play({ flexVolumes }, async ({ clock, cluster, freezer, until, startSecond }) => {
+    const { kube } = cluster;
+    for (const host of [cluster.hostOf("node-1"), cluster.controlPlaneHost]) {
+      await host.makeDirectory(`${directory}/example.com~disk`);
+      await host.writeFileAtomic(`${directory}/example.com~disk/disk`, "driver", { mode: 0o755 });
+    }
+    await until("the driver is found", () => runs.includes(`${controlPlane} init`));
+
+    // Stopped as the driver is asked whether it takes the volume, and the next call is to attach it.
+    freezer.freezeAt("runProgram");
+    const volume = { flexVolume: { driver: "example.com/disk" } };
+    await kube.create(resources.pods, volumePod({ name: "p", command: [writerProgram], volume }), { signal });
+    await until("the first is stopped", () => freezer.isFrozen);
+    const second = startSecond({});
+    const isSecond = ({ spec }: { readonly spec?: { readonly holderIdentity?: string | null } }) =>
+      spec?.holderIdentity === "second";
+    await until("the second leads", () => cluster.objects(resources.leases).some(isSecond));
+    freezer.thaw();
+    await clock.sleep(30_000, signal);
+    // Both its probers have asked the driver what it can do; then one was asked about the volume.
+    const ofFirst = runs.filter((run) => run.startsWith(controlPlane));
+    expect(ofFirst.slice(2)).toEqual([`${controlPlane} getvolumename`]);
+    await second.stop();
+  });
 });
