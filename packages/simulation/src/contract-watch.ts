@@ -229,9 +229,10 @@ function parsed(key: string): { readonly diskId: string; readonly nodeName: stri
   return { diskId, nodeName };
 }
 
-/** What a volume is made of, by CSI or by the plugin that it names. */
+/** What a volume is made of, by CSI, by a Flexvolume driver or by the plugin that it names. */
 function sourceOf(spec: PersistentVolume["spec"]): unknown {
   if (spec?.csi !== undefined) return spec.csi;
+  if (spec?.flexVolume !== undefined) return spec.flexVolume;
   const member = clusterPlugins.find(({ source }) => spec?.[source] !== undefined)?.source;
   return member === undefined ? undefined : spec?.[member];
 }
