@@ -8,6 +8,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { earlierForms } from "./earlier-forms.ts";
 
 const types = dirname(createRequire(import.meta.url).resolve("kubernetes-types/package.json"));
 const here = dirname(fileURLToPath(import.meta.url));
@@ -210,6 +211,10 @@ members.set(
   schema,
   (members.get(schema) ?? []).map((text) => (anyNumber.test(text) ? text.replace("integer", "any") : text)),
 );
+
+for (const [struct, text] of earlierForms((later) => (members.get(later) ?? []).join(" "))) {
+  members.set(struct, text.split(" "));
+}
 
 const sorted = (fields: readonly string[]) => [...new Set(fields)].sort().join(" ");
 const lines = [...members].map(([name, fields]) => `  "${name}": ${JSON.stringify(sorted(fields))},`);

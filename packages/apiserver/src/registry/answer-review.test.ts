@@ -75,6 +75,26 @@ describe("a review of access", () => {
     expect(admin.outcome("create", path, of("other"))).toContain("must match metadata.namespace");
   });
 
+  it("has its groups in `group` in v1beta1", () => {
+    const { admin } = aWorld("1.20");
+    const beta = "apis/authorization.k8s.io/v1beta1";
+    const resourceAttributes = pod("a");
+    for (const path of [
+      `${beta}/subjectaccessreviews`,
+      `${beta}/namespaces/default/localsubjectaccessreviews`,
+    ]) {
+      const review = (spec: object) => admin.ask("create", path, { spec: { resourceAttributes, ...spec } });
+      expect(review({ group: ["devs"] })).toMatchObject({
+        apiVersion: "authorization.k8s.io/v1beta1",
+        spec: { group: ["devs"] },
+        status: { allowed: true },
+      });
+      const other = review({ user: "x", groups: ["devs"] });
+      expect(statusOf(other).allowed).toBe(false);
+      expect(other).not.toHaveProperty("spec.groups");
+    }
+  });
+
   it("of rules lists what applies", () => {
     const { jane } = aWorld();
     const path = `${authorization}/selfsubjectrulesreviews`;

@@ -1,5 +1,5 @@
 import { KubeApiError, type KubeClient, type KubeObject, resources } from "@longshore/kube";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { HttpsConnections } from "../testing/http.ts";
 import { adminToken, serveForTest, type TestServer } from "../testing/serve.ts";
 import { allowing, patching, startWebhookServer, type WebhookServer } from "../testing/webhook-server.ts";
@@ -296,6 +296,8 @@ describe("a webhook behind a Service", () => {
 
 test("certificates are checked, whatever the environment says", async () => {
   const other = await startWebhookServer();
+  // Node warns of the variable, once in a process: it is set on purpose.
+  const warnings = vi.spyOn(process, "emitWarning").mockReturnValue(undefined);
   process.env.NODE_TLS_REJECT_UNAUTHORIZED = "0";
   try {
     await configure("Validating", { clientConfig: { url: hooks.url, caBundle: other.caBundle } });
@@ -304,5 +306,8 @@ test("certificates are checked, whatever the environment says", async () => {
   } finally {
     delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
     await other.stop();
+    const texts = warnings.mock.calls.map(([warning]) => String(warning));
+    warnings.mockRestore();
+    expect(texts.filter((text) => !text.includes("NODE_TLS_REJECT_UNAUTHORIZED"))).toEqual([]);
   }
 });

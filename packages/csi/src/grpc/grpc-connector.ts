@@ -19,7 +19,7 @@ import type { CsiCallOptions, CsiConnector } from "../csi-connection.ts";
 import { socketPathOf } from "../endpoint.ts";
 import { CsiCallError, type GrpcCode } from "../errors.ts";
 import { LossListeners } from "../loss-listeners.ts";
-import { callErrorOf } from "./grpc-errors.ts";
+import { callErrorOf, isOwnDeadline } from "./grpc-errors.ts";
 import { type AnyMessage, longestMessageBytes, methodDefinition } from "./grpc-service.ts";
 import { serverStream } from "./grpc-stream.ts";
 
@@ -99,6 +99,8 @@ function unaryCall(
   const { path, requestSerialize, responseDeserialize } = methodDefinition(method);
   return new Promise((resolve, reject) => {
     const givenUp = () => unanswered("CANCELLED", "the caller gave up", signal.reason);
+    const late = () =>
+      unanswered("DEADLINE_EXCEEDED", `no answer within ${timeoutMs} ms`, new DeadlineError(timeoutMs));
     if (signal.aborted) {
       reject(givenUp());
       return;
@@ -115,11 +117,7 @@ function unaryCall(
       call.cancel();
     };
     const onAbort = () => giveUp(givenUp());
-    const timer = env.clock.timer(timeoutMs, () =>
-      giveUp(
-        unanswered("DEADLINE_EXCEEDED", `no answer within ${timeoutMs} ms`, new DeadlineError(timeoutMs)),
-      ),
-    );
+    const timer = env.clock.timer(timeoutMs, () => giveUp(late()));
     try {
       call = withoutStack(() =>
         client.makeUnaryRequest(
@@ -132,7 +130,9 @@ function unaryCall(
           (error: ServiceError | null, answer?: AnyMessage) => {
             end();
             if (error === null && answer !== undefined) resolve(answer);
-            else reject(signal.aborted ? givenUp() : callErrorOf(method, error, headersCame));
+            else if (signal.aborted) reject(givenUp());
+            // The library has a timer of its own, of which either may be first: the error is the same.
+            else reject(isOwnDeadline(error) ? late() : callErrorOf(method, error, headersCame));
           },
         ),
       );

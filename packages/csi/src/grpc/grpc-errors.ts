@@ -32,3 +32,12 @@ export function callErrorOf(
   const hasDetails = error.metadata.get("grpc-status-details-bin").some((details) => details.length > 0);
   return new CsiCallError(method.name, code, error.details, { answered, hasDetails });
 }
+
+/** Whether grpc-js itself has ended the call since its time is over: no status came from the server. */
+export function isOwnDeadline(error: ServiceError | null): boolean {
+  return (
+    error !== null &&
+    grpcCodes[error.code] === "DEADLINE_EXCEEDED" &&
+    error.metadata.get("content-type").length === 0
+  );
+}

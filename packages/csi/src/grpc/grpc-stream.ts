@@ -4,7 +4,7 @@ import { type Client, Metadata, type ServiceError } from "@grpc/grpc-js";
 import type { RuntimeEnv } from "@longshore/runtime";
 import type { CsiCallOptions } from "../csi-connection.ts";
 import { CsiCallError, type GrpcCode } from "../errors.ts";
-import { callErrorOf } from "./grpc-errors.ts";
+import { callErrorOf, isOwnDeadline } from "./grpc-errors.ts";
 import { type AnyMessage, methodDefinition } from "./grpc-service.ts";
 
 /**
@@ -30,9 +30,8 @@ export async function* serverStream(
   };
   const onAbort = () => giveUp(unanswered("CANCELLED", "the caller gave up", signal.reason));
   signal.addEventListener("abort", onAbort, { once: true });
-  const timer = env.clock.timer(timeoutMs, () =>
-    giveUp(unanswered("DEADLINE_EXCEEDED", `the stream did not end within ${timeoutMs} ms`)),
-  );
+  const late = () => unanswered("DEADLINE_EXCEEDED", `the stream did not end within ${timeoutMs} ms`);
+  const timer = env.clock.timer(timeoutMs, () => giveUp(late()));
   call.on("metadata", () => {
     headersCame = true;
   });
@@ -44,7 +43,8 @@ export async function* serverStream(
       yield answer as AnyMessage;
     }
   } catch (error) {
-    throw givenUp ?? callErrorOf(method, error as ServiceError, headersCame);
+    const failure = error as ServiceError;
+    throw givenUp ?? (isOwnDeadline(failure) ? late() : callErrorOf(method, failure, headersCame));
   } finally {
     signal.removeEventListener("abort", onAbort);
     timer.cancel();

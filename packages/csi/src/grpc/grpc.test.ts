@@ -1,6 +1,6 @@
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { silentLogger, systemClock } from "@longshore/runtime";
+import { silentLogger, systemClock, VirtualClock } from "@longshore/runtime";
 import { afterAll, describe, expect, it } from "vitest";
 import { grpcConnector, grpcListener } from "../index.ts";
 import { csiContract } from "../testing/connection.contract.ts";
@@ -43,5 +43,22 @@ describe("gRPC sockets", () => {
     await expect(connection.identity.probe({}, options)).rejects.toMatchObject({ answered: false });
     connection.close();
     await new Promise((resolve) => nonsense.close(resolve));
+  });
+
+  it("say the same of a driver that does not answer, whichever timer is first", async () => {
+    const at = endpoint();
+    const silent = createServer((socket) => socket.resume());
+    await new Promise<void>((resolve) => silent.listen(at, resolve));
+    // Its timers do not fire, and the time at which the call is to end has long been: the library's own is first.
+    const connection = grpcConnector({ clock: new VirtualClock() }).connect(at);
+    const options = { signal: new AbortController().signal, timeoutMs: 3000 };
+    await expect(connection.identity.probe({}, options)).rejects.toMatchObject({
+      code: "DEADLINE_EXCEEDED",
+      answered: false,
+      detail: "no answer within 3000 ms",
+      cause: { name: "DeadlineError" },
+    });
+    connection.close();
+    await new Promise((resolve) => silent.close(resolve));
   });
 });

@@ -244,44 +244,33 @@ function statusOf({ type, object, pods, resource, containerResource, external }:
   };
 }
 
-/** What is not there yet is left out: an object is shown before it is checked, too. */
-function sourceInV1({ type, object, pods, resource, containerResource, external }: Loose): Loose {
-  const ofResource = ({ name, container, target = {} }: Loose) => ({
-    name,
-    targetAverageUtilization: target.averageUtilization,
-    targetAverageValue: target.averageValue,
-    container,
-  });
-  return {
-    type,
-    object: object && {
-      target: referenceInV1(object.describedObject),
-      metricName: object.metric?.name,
-      targetValue: object.target?.value ?? "0",
-      selector: object.metric?.selector,
-      averageValue: object.target?.averageValue,
-    },
-    pods: pods && {
-      metricName: pods.metric?.name,
-      targetAverageValue: pods.target?.averageValue ?? "0",
-      selector: pods.metric?.selector,
-    },
-    resource: resource && ofResource(resource),
-    containerResource: containerResource && ofResource(containerResource),
-    external: external && {
-      metricName: external.metric?.name,
-      metricSelector: external.metric?.selector,
-      targetValue: external.target?.value,
-      targetAverageValue: external.target?.averageValue,
-    },
-  };
-}
+/** What v1 calls the same values in a source and in a status. */
+const namesInV1 = {
+  target: {
+    value: "targetValue",
+    averageValue: "targetAverageValue",
+    utilization: "targetAverageUtilization",
+  },
+  current: {
+    value: "currentValue",
+    averageValue: "currentAverageValue",
+    utilization: "currentAverageUtilization",
+  },
+} as const;
 
-function statusInV1({ type, object, pods, resource, containerResource, external }: Loose): Loose {
-  const ofResource = ({ name, container, current = {} }: Loose) => ({
+const sourceInV1 = (metric: Loose) => metricInV1(metric, "target");
+const statusInV1 = (metric: Loose) => metricInV1(metric, "current");
+
+/** What is not there yet is left out: an object is shown before it is checked, too. @param of the member that has the values */
+function metricInV1(metric: Loose, of: keyof typeof namesInV1): Loose {
+  const { type, object, pods, resource, containerResource, external } = metric;
+  const names = namesInV1[of];
+  // A status always has the values that a source may leave out.
+  const needed = of === "current" ? "0" : undefined;
+  const ofResource = ({ name, container, [of]: value = {} }: Loose) => ({
     name,
-    currentAverageUtilization: current.averageUtilization,
-    currentAverageValue: current.averageValue ?? "0",
+    [names.utilization]: value.averageUtilization,
+    [names.averageValue]: value.averageValue ?? needed,
     container,
   });
   return {
@@ -289,13 +278,13 @@ function statusInV1({ type, object, pods, resource, containerResource, external 
     object: object && {
       target: referenceInV1(object.describedObject),
       metricName: object.metric?.name,
-      currentValue: object.current?.value ?? "0",
+      [names.value]: object[of]?.value ?? "0",
       selector: object.metric?.selector,
-      averageValue: object.current?.averageValue,
+      averageValue: object[of]?.averageValue,
     },
     pods: pods && {
       metricName: pods.metric?.name,
-      currentAverageValue: pods.current?.averageValue ?? "0",
+      [names.averageValue]: pods[of]?.averageValue ?? "0",
       selector: pods.metric?.selector,
     },
     resource: resource && ofResource(resource),
@@ -303,8 +292,8 @@ function statusInV1({ type, object, pods, resource, containerResource, external 
     external: external && {
       metricName: external.metric?.name,
       metricSelector: external.metric?.selector,
-      currentValue: external.current?.value ?? "0",
-      currentAverageValue: external.current?.averageValue,
+      [names.value]: external[of]?.value ?? needed,
+      [names.averageValue]: external[of]?.averageValue,
     },
   };
 }

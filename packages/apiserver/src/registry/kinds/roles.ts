@@ -1,7 +1,7 @@
 /** The kinds of access: roles and their bindings, which are stored, and reviews, which are answered at once. */
 import type { KubeObject, Stored } from "@longshore/kube";
 import { type FieldProblem, invalidValue, requiredValue, unsupportedValue } from "../../api/errors.ts";
-import type { Kind } from "../../api/kind.ts";
+import type { Conversion, Kind } from "../../api/kind.ts";
 import { subdomainProblems } from "../../api/names.ts";
 import { sameJson } from "../../api/own.ts";
 import { spendTime } from "../../api/work-time.ts";
@@ -144,12 +144,30 @@ function review(group: string, kind: string, plural: string, rest: Partial<Kind>
 
 const authorization = "authorization.k8s.io";
 
+/** v1beta1 has `group` where v1 has `groups`. */
+const subjectConversion: Conversion = {
+  toStored: (object, version) => (version === "v1beta1" ? withSpecMember(object, "group", "groups") : object),
+  fromStored: (object, version) =>
+    version === "v1beta1" ? (withSpecMember(object, "groups", "group") as Stored) : object,
+};
+
+/** The member of the spec under its other name; what the other version does not know is dropped. */
+function withSpecMember(object: KubeObject, from: string, to: string): KubeObject {
+  const { spec } = object as LooseObject;
+  if (spec === undefined) return object;
+  const { [from]: value, [to]: _, ...rest } = spec;
+  return { ...object, spec: { ...rest, ...(value !== undefined && { [to]: value }) } } as KubeObject;
+}
+
 /** The review kinds: what a user may do, and who the user is. */
 export const reviews: readonly Kind[] = [
   review("authentication.k8s.io", "TokenReview", "tokenreviews"),
   review("authentication.k8s.io", "SelfSubjectReview", "selfsubjectreviews", { versions: ["v1"] }),
-  review(authorization, "LocalSubjectAccessReview", "localsubjectaccessreviews", { namespaced: true }),
+  review(authorization, "LocalSubjectAccessReview", "localsubjectaccessreviews", {
+    namespaced: true,
+    conversion: subjectConversion,
+  }),
   review(authorization, "SelfSubjectAccessReview", "selfsubjectaccessreviews"),
   review(authorization, "SelfSubjectRulesReview", "selfsubjectrulesreviews"),
-  review(authorization, "SubjectAccessReview", "subjectaccessreviews"),
+  review(authorization, "SubjectAccessReview", "subjectaccessreviews", { conversion: subjectConversion }),
 ];

@@ -494,4 +494,7 @@ export const typeTexts: Readonly<Record<string, string>> = {
   "authorization.v1.LabelSelectorAttributes": "rawSelector:string requirements:[]meta.v1.LabelSelectorRequirement",
   "storage.v1.VolumeAttributesClass": "apiVersion:string driverName!:string kind:string metadata:meta.v1.ObjectMeta parameters:{}string",
   "storage.v1.VolumeAttributesClassList": "items:[]storage.v1.VolumeAttributesClass metadata:meta.v1.ListMeta",
+  "authorization.v1beta1.LocalSubjectAccessReview": "apiVersion:string kind:string metadata:meta.v1.ObjectMeta spec!:authorization.v1beta1.SubjectAccessReviewSpec status:authorization.v1.SubjectAccessReviewStatus",
+  "authorization.v1beta1.SubjectAccessReview": "apiVersion:string kind:string metadata:meta.v1.ObjectMeta spec!:authorization.v1beta1.SubjectAccessReviewSpec status:authorization.v1.SubjectAccessReviewStatus",
+  "authorization.v1beta1.SubjectAccessReviewSpec": "extra:{}[]string group:[]string nonResourceAttributes:authorization.v1.NonResourceAttributes resourceAttributes:authorization.v1.ResourceAttributes uid:string user:string",
 };

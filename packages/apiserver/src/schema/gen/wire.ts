@@ -495,4 +495,7 @@ export const wireTexts: Readonly<Record<string, string>> = {
   "admissionregistration.v1.ValidatingWebhookConfiguration": "1:metadata:meta.v1.ObjectMeta 2:webhooks:[]admissionregistration.v1.ValidatingWebhook",
   "admissionregistration.v1.ValidatingWebhookConfigurationList": "1:metadata:meta.v1.ListMeta 2:items:[]admissionregistration.v1.ValidatingWebhookConfiguration",
   "admissionregistration.v1.WebhookClientConfig": "1:service:admissionregistration.v1.ServiceReference 2:caBundle:bytes 3:url:string",
+  "authorization.v1beta1.LocalSubjectAccessReview": "1:metadata:meta.v1.ObjectMeta 2:spec:authorization.v1beta1.SubjectAccessReviewSpec 3:status:authorization.v1.SubjectAccessReviewStatus",
+  "authorization.v1beta1.SubjectAccessReview": "1:metadata:meta.v1.ObjectMeta 2:spec:authorization.v1beta1.SubjectAccessReviewSpec 3:status:authorization.v1.SubjectAccessReviewStatus",
+  "authorization.v1beta1.SubjectAccessReviewSpec": "1:resourceAttributes:authorization.v1.ResourceAttributes 2:nonResourceAttributes:authorization.v1.NonResourceAttributes 3:user:string 4:group:[]string 5:extra:{}authorization.v1.ExtraValue 6:uid:string",
 };

@@ -35,7 +35,7 @@ const aSet = (spec: object = {}, status?: StatefulSet["status"]): Stored<Statefu
   },
   ...(status === undefined ? {} : { status }),
 });
-/** The revision of a template; `web-1` has that of {@link aSet}. */
+/** A revision `web-rN`; it has the template of {@link aSet} unless another is given. */
 const aRevision = (number: number, template: object = templateOf("c"), more: object = {}) =>
   ({
     metadata: metadata(`web-r${number}`, { labels: { app: "web" }, ...more }),

@@ -8,7 +8,7 @@ import { controllerReference, type Owner } from "../pod-sets/claim-pods.ts";
 import { canonicalText, revisionLabel, templateHash } from "../pod-sets/pod-from-template.ts";
 
 const hashLabel = "controller.kubernetes.io/hash";
-/** What is left of the set's name in that of a revision, whose labels and hash are to fit. */
+/** How much of the set's name is in that of a revision: the hash behind it is to fit (pkg/controller/history ControllerRevisionName). */
 const nameLengthMax = 223;
 
 /** A template by the name of its revision. */
