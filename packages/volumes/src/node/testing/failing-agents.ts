@@ -27,6 +27,12 @@ export function lostAnswer(call: string): Error | undefined {
   return /^(get|list|create|update|patch|delete)$/.test(call) ? new KubeTransportError("reset") : undefined;
 }
 
+/** Where a call stands in the calls since the last fault. */
+interface Place {
+  readonly log: readonly string[];
+  readonly at: number;
+}
+
 /** From a crash to the next agent, in virtual milliseconds. */
 const awayMs = 500;
 
@@ -50,7 +56,15 @@ export class FailingAgents {
   }
 
   launch(): void {
-    const agent = this.#world.start(this.#gates(), (call, when) => this.#called(agent, call, when));
+    // Calls overlap: which one an answer is to is known by its number.
+    const places = new Map<number, Place>();
+    const agent = this.#world.start(this.#gates(), (call, when, number) => {
+      if (!this.isCounting) return;
+      const log = this.calls.at(-1) ?? [];
+      if (when === "before") places.set(number, { log, at: log.push(call) });
+      const place = places.get(number);
+      if (place?.log === log) this.#called(agent, call, when, place.at);
+    });
     this.running = agent;
   }
 
@@ -65,13 +79,10 @@ export class FailingAgents {
     return agent !== undefined;
   }
 
-  #called(agent: RunningAgent, call: string, when: "before" | "after"): void {
-    if (!this.isCounting) return;
-    const log = this.calls.at(-1) ?? [];
-    if (when === "before") log.push(call);
+  #called(agent: RunningAgent, call: string, when: "before" | "after", at: number): void {
     const fault = this.#faults[this.calls.length - 1];
     const moment = fault?.what === "crash before" ? "before" : "after";
-    if (fault === undefined || when !== moment || log.length !== fault.at) return;
+    if (fault === undefined || when !== moment || at !== fault.at) return;
     const error = fault.what === "lost answer to" ? lostAnswer(call) : undefined;
     this.calls.push([]);
     if (error !== undefined) throw error;

@@ -118,10 +118,10 @@ export class NodeWorld {
    */
   start(
     gates: Readonly<Record<string, boolean>> = {},
-    onCall: (call: string, when: "before" | "after") => void = () => {},
+    onCall: (call: string, when: "before" | "after", number: number) => void = () => {},
   ): RunningAgent {
     let dead = false;
-    const life: Life = { isDead: () => dead, onCall };
+    const life: Life = { isDead: () => dead, onCall, calls: 0 };
     const alive = <T extends object>(target: T): T => killable(target, life);
     const kube = this.#faulty(alive(this.kube));
     const host = alive(this.host as SimulatedHost);
@@ -507,7 +507,10 @@ export const inTreeName = (id: string) => `kubernetes.io/aws-ebs/aws://us-east-1
 
 interface Life {
   isDead(): boolean;
-  onCall(call: string, when: "before" | "after"): void;
+  /** @param number of the call in this life, from 1: calls overlap */
+  onCall(call: string, when: "before" | "after", number: number): void;
+  /** How many have been made. */
+  calls: number;
 }
 
 /** Once dead, methods are never answered and have no effect. */
@@ -522,12 +525,16 @@ function killable<T extends object>(target: T, life: Life): T {
         if (key === "connect" || key === "connectRegistration") {
           return killableConnection(member.apply(object, args) as object, life);
         }
-        life.onCall(String(key), "before");
+        const number = ++life.calls;
+        life.onCall(String(key), "before", number);
         if (life.isDead()) return never();
         const result = member.apply(object, args) as unknown;
-        if (!(result instanceof Promise)) return result;
+        if (!(result instanceof Promise)) {
+          life.onCall(String(key), "after", number);
+          return result;
+        }
         const settled = () => {
-          if (!life.isDead()) life.onCall(String(key), "after");
+          if (!life.isDead()) life.onCall(String(key), "after", number);
           return life.isDead() ? never() : undefined;
         };
         return result.finally(settled);
