@@ -12,7 +12,11 @@ const metadataOf = (name: string, owners: readonly object[] = []) => ({
 
 function claimOf(name: string, volumeName: string | undefined, owners: readonly object[] = []) {
   const spec = volumeName === undefined ? {} : { volumeName };
-  return { metadata: metadataOf(name, owners), spec, status: { phase: "Bound" } } as Stored<PersistentVolumeClaim>;
+  return {
+    metadata: metadataOf(name, owners),
+    spec,
+    status: { phase: "Bound" },
+  } as Stored<PersistentVolumeClaim>;
 }
 
 function volumeOf(name: string, disk: string, claim: string, policy = "Delete") {
@@ -54,7 +58,9 @@ describe("volumes that stay while others are converted", () => {
   });
 
   it("are not those of pods, which come and go, nor those of claims made later", () => {
-    expect(broken({ volumes: [kept], claims: [claimOf("data-0", "pv-1")], disks: new Set(["vol-1"]) })).toEqual([]);
+    expect(
+      broken({ volumes: [kept], claims: [claimOf("data-0", "pv-1")], disks: new Set(["vol-1"]) }),
+    ).toEqual([]);
     const claims = [...begin.claims, claimOf("restored-1", undefined)];
     expect(broken({ claims, disks: new Set(["vol-1", "vol-2", "vol-3"]) })).toEqual([]);
   });
