@@ -1,4 +1,4 @@
-/** Operators let claims grow, with and without a pod that uses them. In the end API, disk and file system or device have grown. */
+/** Operators let claims grow, with and without a pod that uses them. In the end API, disk and file system have grown. */
 import { isNotFound, type PersistentVolumeClaim, resources, type Stored } from "@longshore/kube";
 import { clusterPlugin, type InProcessCluster, inTreeHandle } from "@longshore/local";
 import type { Mount } from "@longshore/runtime";
@@ -10,7 +10,7 @@ import { namespace, type Operation, type Operators } from "./operators.ts";
 const stepBytes = 32n * 2n ** 20n;
 const stepsMax = 4;
 
-/** A claim asks for more, of whichever workload: of a directory or a device, of a pod's own volume, of in-tree code or a driver. */
+/** A claim asks for more, of whichever workload with a file system: of a claim's or a pod's own volume, of in-tree code or a driver. */
 export const claimGrown: Operation = async (operators, { target, ms, happens }) => {
   const { cluster } = operators.env;
   const claims = cluster
@@ -40,6 +40,8 @@ function mayGrow({ env: { cluster, plan } }: Operators, { metadata, spec }: Stor
   const isOf = (name: string | undefined) => name === spec?.storageClassName;
   const storageClass = cluster.objects(resources.storageClasses).find((each) => isOf(each.metadata.name));
   if (storageClass?.allowVolumeExpansion !== true) return false;
+  // Whether a device in use shows its new size is not looked at yet.
+  if (spec?.volumeMode === "Block") return false;
   if (spec?.dataSource != null || metadata.deletionTimestamp !== undefined) return false;
   const inTree = plan.plugins
     .map(clusterPlugin)
@@ -58,7 +60,7 @@ function requested({ env: { cluster } }: Operators, name: string): bigint {
   return bytesOf(claim?.spec?.resources?.requests?.storage);
 }
 
-/** Everywhere, by what each says: the claim, its volume, the disk, and the file systems or devices where it is used. */
+/** Everywhere, by what each says: the claim, its volume, the disk, and the file systems where it is mounted. */
 async function hasGrown({ env: { cluster } }: Operators, name: string, bytes: bigint): Promise<boolean> {
   const claim = cluster.objects(resources.persistentVolumeClaims).find((c) => c.metadata.name === name);
   const volumeName = claim?.spec?.volumeName ?? "";
@@ -66,17 +68,8 @@ async function hasGrown({ env: { cluster } }: Operators, name: string, bytes: bi
   const disk = diskOf(inTreeHandle(volume?.spec) ?? volume?.spec?.csi?.volumeHandle ?? "", worldOf(cluster));
   const onDisk = cluster.cloud.disks().find(({ id }) => id === disk)?.sizeBytes ?? 0n;
   const said = [claim?.status?.capacity?.storage, volume?.spec?.capacity?.storage].map(bytesOf);
-  const used =
-    volume?.spec?.volumeMode === "Block"
-      ? deviceSizes(cluster, disk)
-      : await fileSystemSizes(cluster, volumeName);
+  const used = await fileSystemSizes(cluster, volumeName);
   return [onDisk, ...said, ...used].every((size) => size >= bytes);
-}
-
-function deviceSizes(cluster: InProcessCluster, disk: string | undefined): readonly bigint[] {
-  return worldOf(cluster)
-    .attachments.filter(({ diskId }) => diskId === disk)
-    .map(({ devicePath }) => BigInt(cluster.disks.byDevice(devicePath)?.sizeBytes ?? 0));
 }
 
 async function fileSystemSizes(cluster: InProcessCluster, volumeName: string): Promise<readonly bigint[]> {
