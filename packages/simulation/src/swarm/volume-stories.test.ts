@@ -12,6 +12,20 @@ const calm = {
   rounds: 8,
 } as const;
 
+// The volumes of drivers and those of pods grow as those of the plugins' writers do.
+it.each([false, true])(
+  "volumes of drivers and of pods grow, migrated: %s (contract.md C3, C8)",
+  (beginsMigrated) =>
+    expectKept(1, {
+      ...calm,
+      plugins: ["aws-ebs"],
+      volumes: ["ephemeral", "native"],
+      beginsMigrated,
+      operations: ["claimGrown", "podDeleted"],
+      rounds: 12,
+    }),
+);
+
 // The process that carries them dies once and goes on; in the end the operators remove what it has made, and no disk is left.
 it.each(["aws-ebs", "vsphere-volume", "rbd"] as const)(
   "disks of %s that a template names itself become claims, and are named by it again (contract.md C2, C3, C8)",

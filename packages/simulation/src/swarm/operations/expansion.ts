@@ -1,6 +1,7 @@
 /** Operators let claims grow, with and without a pod that uses them. In the end API, disk and file system have grown. */
-import { resources } from "@longshore/kube";
-import { type ClusterPlugin, clusterPlugin, inTreeHandle, writerSetName } from "@longshore/local";
+import { isNotFound, type PersistentVolumeClaim, resources, type Stored } from "@longshore/kube";
+import { clusterPlugin, type InProcessCluster, inTreeHandle } from "@longshore/local";
+import type { Mount } from "@longshore/runtime";
 import { diskOf } from "../../contract-watch.ts";
 import { worldOf } from "../../world.ts";
 import { bytesOf } from "../size-watch.ts";
@@ -9,13 +10,12 @@ import { namespace, type Operation, type Operators } from "./operators.ts";
 const stepBytes = 32n * 2n ** 20n;
 const stepsMax = 4;
 
-/** A claim of a plugin's writers asks for more. */
+/** A claim asks for more, of whichever workload with a file system: of a claim's or a pod's own volume, of in-tree code or a driver. */
 export const claimGrown: Operation = async (operators, { target, ms, happens }) => {
-  const { cluster, plan } = operators.env;
-  const growing = plan.plugins.map(clusterPlugin).filter(({ growsInTree }) => growsInTree);
+  const { cluster } = operators.env;
   const claims = cluster
     .objects(resources.persistentVolumeClaims)
-    .filter(({ metadata, status }) => status?.phase === "Bound" && pluginOf(metadata.name, growing));
+    .filter((each) => each.status?.phase === "Bound" && mayGrow(operators, each));
   const claim = claims[target % Math.max(1, claims.length)];
   if (claim === undefined) return;
   const { name } = claim.metadata;
@@ -26,14 +26,39 @@ export const claimGrown: Operation = async (operators, { target, ms, happens }) 
   const grow = async () => {
     if (requested(operators, name) >= bytes) return;
     const patch = { type: "merge", body } as const;
-    await cluster.kube.patch(resources.persistentVolumeClaims, { namespace, name }, patch, options);
+    await cluster.kube
+      .patch(resources.persistentVolumeClaims, { namespace, name }, patch, options)
+      .catch((error) => {
+        // It may go with its pod, and a conversion makes it again with the size that it had.
+        if (!isOfPod(claim) || !isNotFound(error)) throw error;
+      });
   };
   await operators.insist(grow);
   operators.decided(grow);
-  operators.inTheEnd(`${name} has grown to ${bytes} bytes`, () => hasGrown(operators, name, bytes));
+  const least = () => (isOfPod(claim) ? requested(operators, name) : bytes);
+  operators.inTheEnd(`${name} has grown to ${bytes} bytes`, () => hasGrown(operators, name, least()));
 };
 
-/** What the claim asks for now. */
+/** Where the class lets it; no claim of a snapshot, which its reader removes. */
+function mayGrow({ env: { cluster, plan } }: Operators, { metadata, spec }: Stored<PersistentVolumeClaim>) {
+  const isOf = (name: string | undefined) => name === spec?.storageClassName;
+  const storageClass = cluster.objects(resources.storageClasses).find((each) => isOf(each.metadata.name));
+  if (storageClass?.allowVolumeExpansion !== true) return false;
+  // Whether a device in use shows its new size is not looked at yet.
+  if (spec?.volumeMode === "Block") return false;
+  if (spec?.dataSource != null || metadata.deletionTimestamp !== undefined) return false;
+  const inTree = plan.plugins
+    .map(clusterPlugin)
+    .find(({ inTreeName }) => inTreeName === storageClass.provisioner);
+  return inTree?.growsInTree ?? true;
+}
+
+/** The claim of a generic ephemeral volume: another one of its name comes with the next pod. */
+function isOfPod({ metadata }: Stored<PersistentVolumeClaim>): boolean {
+  return metadata.ownerReferences?.some(({ kind }) => kind === "Pod") === true;
+}
+
+/** What the claim of this name asks for now; nothing where it is gone. */
 function requested({ env: { cluster } }: Operators, name: string): bigint {
   const claim = cluster.objects(resources.persistentVolumeClaims).find((c) => c.metadata.name === name);
   return bytesOf(claim?.spec?.resources?.requests?.storage);
@@ -44,22 +69,18 @@ async function hasGrown({ env: { cluster } }: Operators, name: string, bytes: bi
   const claim = cluster.objects(resources.persistentVolumeClaims).find((c) => c.metadata.name === name);
   const volumeName = claim?.spec?.volumeName ?? "";
   const volume = cluster.objects(resources.persistentVolumes).find((v) => v.metadata.name === volumeName);
-  const world = worldOf(cluster);
-  const disk = diskOf(inTreeHandle(volume?.spec) ?? volume?.spec?.csi?.volumeHandle ?? "", world);
+  const disk = diskOf(inTreeHandle(volume?.spec) ?? volume?.spec?.csi?.volumeHandle ?? "", worldOf(cluster));
   const onDisk = cluster.cloud.disks().find(({ id }) => id === disk)?.sizeBytes ?? 0n;
   const said = [claim?.status?.capacity?.storage, volume?.spec?.capacity?.storage].map(bytesOf);
-  const mounted = await Promise.all(
-    [...world.mounts].flatMap(([node, mounts]) =>
-      mounts
-        .filter(
-          ({ source, target }) => source.startsWith("/dev/loop") && target.split("/").includes(volumeName),
-        )
-        .map(async ({ target }) => BigInt((await cluster.hostOf(node).usage(target)).totalBytes)),
-    ),
-  );
-  return [onDisk, ...said, ...mounted].every((size) => size >= bytes);
+  const used = await fileSystemSizes(cluster, volumeName);
+  return [onDisk, ...said, ...used].every((size) => size >= bytes);
 }
 
-function pluginOf(claim: string, plugins: readonly ClusterPlugin[]): ClusterPlugin | undefined {
-  return plugins.find(({ name }) => new RegExp(`^data-${writerSetName(name)}(-\\d+)?$`).test(claim));
+async function fileSystemSizes(cluster: InProcessCluster, volumeName: string): Promise<readonly bigint[]> {
+  const isOf = ({ source, target }: Mount) =>
+    source.startsWith("/dev/loop") && target.split("/").includes(volumeName);
+  const targets = [...worldOf(cluster).mounts].flatMap(([node, mounts]) =>
+    mounts.filter(isOf).map(({ target }) => ({ host: cluster.hostOf(node), target })),
+  );
+  return Promise.all(targets.map(async ({ host, target }) => BigInt((await host.usage(target)).totalBytes)));
 }

@@ -17,6 +17,7 @@ export function inlineWriters(env: WorkloadEnv): Workload | undefined {
   const { cluster, signal } = env;
   const { kube } = cluster;
   let disk = "";
+  let named = "";
   return {
     kind: "inline",
     writers: [`${name}-0`],
@@ -24,12 +25,13 @@ export function inlineWriters(env: WorkloadEnv): Workload | undefined {
       const made = await makeDisk(env, classNameOf(plugin), plugin.isShared);
       const volume = inlineVolume(plugin, made.spec);
       if (volume === undefined) throw new Error(`${made.metadata.name} is not an in-tree volume`);
-      disk = diskOf(inTreeHandle(made.spec) ?? "", worldOf(cluster)) ?? "";
+      named = inTreeHandle(made.spec) ?? "";
+      disk = diskOf(named, worldOf(cluster)) ?? "";
       await kube.create(resources.statefulSets, oneWriter(name, [asData(volume)]), { signal });
     },
     end: () => endWriters(env, name),
     async remove() {
-      await removeConverted(env, disk);
+      await removeConverted(env, disk, named);
       const caller = { path: "in-tree", component: "operators", provider: plugin.name } as const;
       await cluster.cloud.forCaller(caller).deleteDisk(disk, signal);
     },
@@ -73,14 +75,19 @@ async function makeDisk(
 }
 
 /** What a conversion has made of the disk: a volume with policy Retain and its claim, which its administrator removes. */
-async function removeConverted({ cluster, signal, until }: WorkloadEnv, disk: string): Promise<void> {
+async function removeConverted(
+  { cluster, signal, until }: WorkloadEnv,
+  disk: string,
+  named: string,
+): Promise<void> {
   const { kube } = cluster;
+  // The translated handle of a share may lack its resource group.
+  const isOf = (handle: string) =>
+    diskOf(handle, worldOf(cluster)) === disk || handle.split("#").includes(named);
   const volumeOf = () =>
     cluster
       .objects(resources.persistentVolumes)
-      .find(
-        ({ spec }) => diskOf(spec?.csi?.volumeHandle ?? inTreeHandle(spec) ?? "", worldOf(cluster)) === disk,
-      );
+      .find(({ spec }) => isOf(spec?.csi?.volumeHandle ?? inTreeHandle(spec) ?? ""));
   const volume = volumeOf();
   if (volume === undefined) return;
   const { name = "" } = volume.spec?.claimRef ?? {};
