@@ -31,7 +31,12 @@ export class NodeStatusWatch {
   }
 
   /** A detach takes effect next. */
-  detaches({ diskId, nodeName }: AttachmentCall, world: WorldView, nodes: readonly Stored<Node>[]): void {
+  detaches(
+    { plugin, diskId, nodeName }: AttachmentCall,
+    world: WorldView,
+    nodes: readonly Stored<Node>[],
+  ): void {
+    if (!isPublished(plugin)) return;
     const node = nodes.find(({ metadata }) => metadata.name === nodeName);
     if (disksOf(node, "volumesAttached", world).has(diskId))
       this.#onBreak(`${diskId} is detached from ${nodeName} while its Node lists it as attached`);
@@ -79,17 +84,29 @@ export class NodeStatusWatch {
   #diskAt(source: string, nodeName: string, { attachments }: WorldView): string | undefined {
     const here = attachments.find((a) => a.nodeName === nodeName && a.devicePath === source);
     const plugin = here && this.#attacherOf(here.diskId, nodeName)?.plugin;
-    const isPublished = clusterPlugins.find(({ inTreeName }) => inTreeName === plugin)?.controllerPublishes;
-    return isPublished === true ? here?.diskId : undefined;
+    return isPublished(plugin) ? here?.diskId : undefined;
   }
+}
+
+/** Whether a controller attaches the disks of this plugin; of those that nodes attach, the list says what nodes may use. */
+function isPublished(plugin: string | undefined): boolean {
+  return clusterPlugins.some((each) => each.inTreeName === plugin && each.controllerPublishes);
 }
 
 function disksOf(node: Stored<Node> | undefined, field: Field, world: WorldView): ReadonlySet<string> {
   const names =
     field === "volumesInUse"
       ? (node?.status?.volumesInUse ?? [])
-      : (node?.status?.volumesAttached ?? []).map(({ name }) => name);
+      : (node?.status?.volumesAttached ?? []).map(({ name }) => name).filter(isOfController);
   return new Set(names.flatMap((name) => diskOf(handleOf(name), world) ?? []));
+}
+
+function isOfController(uniqueName: string): boolean {
+  const plugin = clusterPlugins.find(
+    ({ inTreeName, driverName }) =>
+      uniqueName.startsWith(`${inTreeName}/`) || uniqueName.startsWith(`kubernetes.io/csi/${driverName}^`),
+  );
+  return isPublished(plugin?.inTreeName);
 }
 
 /** The handle in a unique name, e.g. `kubernetes.io/csi/DRIVER^HANDLE` or `kubernetes.io/aws-ebs/HANDLE`. */

@@ -83,7 +83,7 @@ export class WorldChecks {
   /** It is detached by hand, which is on no other path than the attach was. */
   detachedByHand(diskId: string, nodeName: string, cluster?: InProcessCluster): void {
     const { path, plugin } = this.watch.attacherOf(diskId, nodeName) ?? { path: "in-tree", plugin: "" };
-    this.asked({ op: "detach", path, plugin, diskId, nodeName }, cluster);
+    this.watch.asked({ op: "detach", path, plugin, diskId, nodeName }, cluster && this.#view(cluster));
   }
 
   /** The disk is attached. */
