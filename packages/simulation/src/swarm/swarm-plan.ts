@@ -53,7 +53,10 @@ export const operationKinds = [
 ] as const;
 
 /** Kinds of volumes beside the directories of claims, by the names of their counters. */
-export const volumeKinds = ["block", "inline", "ephemeral", "native"] as const;
+export const volumeKinds = ["block", "inline", "ephemeral", "native", "csiInline"] as const;
+
+/** Kinds of volumes that are drawn from streams of their own: the worlds of a seed that have none are what they were before there were any. */
+const laterVolumes: readonly VolumeKind[] = ["csiInline"];
 
 /** A kind of fault. */
 export type FaultKind = (typeof faultKinds)[number];
@@ -110,7 +113,9 @@ export function drawPlan(random: Random): SwarmPlan {
   // A Node that is deleted, and whose agent dies before it makes it again, is given up: its volumes are taken from it by force.
   const isFatal = faults.deathAtCall !== undefined;
   const operations = drawn.filter((kind) => !others.includes(kind) && !(isFatal && kind === "nodeDeleted"));
-  const volumes = volumeKinds.filter((kind) => isOn(kind));
+  const volumes = volumeKinds.filter((kind) =>
+    laterVolumes.includes(kind) ? random.fork(kind).below(2, kind) === 0 : isOn(kind),
+  );
   // What pods name themselves says no zone: its pod could go where its disk is not.
   const zones = isOn("two zones") && !volumes.includes("inline") ? 2 : 1;
   return {

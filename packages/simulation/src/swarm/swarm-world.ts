@@ -26,6 +26,7 @@ import { TraceHash, type TraceKind, traceLine } from "../trace.ts";
 import { attachmentCalls, worldOf } from "../world.ts";
 import { countedClient } from "./counted-client.ts";
 import { type DeathsEnv, deathGate } from "./deaths.ts";
+import { EphemeralWatch, ephemeralVolumesLeft } from "./ephemeral-watch.ts";
 import { OpenDevices } from "./open-devices.ts";
 import { leaderOf } from "./operations/leaders.ts";
 import { Reached } from "./reached.ts";
@@ -75,6 +76,7 @@ export class SwarmWorld {
   readonly #machines = new Map<string, MachineTime>();
   readonly #requests: RequestWatch;
   readonly #sizes: SizeWatch;
+  readonly #ephemeral: EphemeralWatch;
   readonly #lives = new Map<string, Life>();
   readonly #powers = new Map<string, () => void>();
   readonly #counters: Partial<Record<SwarmKind, number>> = {};
@@ -106,6 +108,7 @@ export class SwarmWorld {
     );
     this.#history = new RecordHistory((what) => this.#watch.report("C3", what));
     this.#sizes = new SizeWatch((what) => this.#watch.report("C3", what));
+    this.#ephemeral = new EphemeralWatch((what) => this.#watch.report("C3", what));
     this.#requests = new RequestWatch(requestsMax, (what) => this.#watch.report("C8", what));
   }
 
@@ -390,6 +393,11 @@ export class SwarmWorld {
       const { attachments } = worldOf(cluster);
       return cluster.objects(resources.volumeAttachments).length === 0 && attachments.length === 0;
     });
+    if (this.#plan.volumes.includes("csiInline")) {
+      await this.#until("no volume of a pod is left on a node", async () => {
+        return (await ephemeralVolumesLeft(cluster)).length === 0;
+      });
+    }
     for (const workload of this.#workloads) await workload.remove();
     await this.#until("no volume and no disk is left", () => {
       const disks = cluster.cloud.disks().length;
@@ -447,7 +455,10 @@ export class SwarmWorld {
   /** A device that a program has open is looked at as a mount. */
   #view(cluster: InProcessCluster): WorldView {
     const world = worldOf(cluster);
-    const mounts = [...world.mounts].map(
+    const ofDisks = this.#plan.volumes.includes("csiInline")
+      ? this.#ephemeral.check(world.mounts)
+      : world.mounts;
+    const mounts = [...ofDisks].map(
       ([node, mounted]) => [node, [...mounted, ...this.#devices.of(node)]] as const,
     );
     return { ...world, mounts: new Map(mounts) };
