@@ -26,6 +26,7 @@ export {
   upCluster,
 } from "./cluster/process-cluster.ts";
 export { type ProcessHealth, processHealth } from "./cluster/process-health.ts";
+export { ephemeralVolumesDir } from "./components/csi-driver.ts";
 export type { ContainerConfig, PodRuntime } from "./containers/pod-runtime.ts";
 export type { Program, ProgramRun } from "./containers/program-pod-runtime.ts";
 export { readPodLogs } from "./containers/read-pod-logs.ts";

@@ -57,7 +57,7 @@ export const operationKinds = [
 ] as const;
 
 /** Kinds of volumes beside the directories of claims, by the names of their counters. */
-export const volumeKinds = ["block", "inline", "ephemeral", "native", "flexvolume"] as const;
+export const volumeKinds = ["block", "inline", "ephemeral", "native", "flexvolume", "csiInline"] as const;
 
 /** A kind of fault. */
 export type FaultKind = (typeof faultKinds)[number];

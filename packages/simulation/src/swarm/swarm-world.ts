@@ -6,6 +6,7 @@ import { FaultDraws } from "../fault-draws.ts";
 import type { SeedOptions } from "../seed-result.ts";
 import { standstill } from "../standstill.ts";
 import { worldOf } from "../world.ts";
+import { ephemeralVolumesLeft } from "./ephemeral-watch.ts";
 import { FaultyCluster } from "./faulty-cluster.ts";
 import { Reached } from "./reached.ts";
 import { RestoreLosses } from "./restore-losses.ts";
@@ -189,6 +190,10 @@ export class SwarmWorld {
       const { attachments } = worldOf(cluster);
       return cluster.objects(resources.volumeAttachments).length === 0 && attachments.length === 0;
     });
+    if (this.#plan.volumes.includes("csiInline"))
+      await this.#until("no volume of a pod is left on a node", async () => {
+        return (await ephemeralVolumesLeft(cluster)).length === 0;
+      });
     for (const workload of this.#workloads) await workload.remove();
     await this.#until("no volume and no disk is left", () => {
       const disks = this.#losses.othersOf(cluster);

@@ -5,6 +5,7 @@ import { type AttachmentCall, ContractWatch, type WorldView } from "../contract-
 import type { ConversionWorldView } from "../conversion-watch.ts";
 import type { SeamCall } from "../cut.ts";
 import { worldOf } from "../world.ts";
+import { EphemeralWatch } from "./ephemeral-watch.ts";
 import { KeptVolumes } from "./kept-volumes.ts";
 import { OpenDevices } from "./open-devices.ts";
 import { leaderOf } from "./operations/leaders.ts";
@@ -29,6 +30,7 @@ export class WorldChecks {
   readonly requests: RequestWatch;
   readonly #sizes: SizeWatch | undefined;
   readonly #statuses: NodeStatusWatch;
+  readonly #ephemeral: EphemeralWatch | undefined;
   readonly #converts: boolean;
   #kept: KeptVolumes | undefined;
 
@@ -44,6 +46,8 @@ export class WorldChecks {
       (diskId, nodeName) => this.watch.attacherOf(diskId, nodeName),
       (what) => this.watch.report("C2", what),
     );
+    const hasEphemeral = plan.volumes.includes("csiInline");
+    this.#ephemeral = hasEphemeral ? new EphemeralWatch((what) => this.watch.report("C3", what)) : undefined;
     this.#converts = plan.operations.includes("conversion");
     this.requests = new RequestWatch(requestsMax, (what) => this.watch.report("C8", what));
   }
@@ -103,7 +107,8 @@ export class WorldChecks {
   /** A device that a program has open is looked at as a mount. */
   #view(cluster: InProcessCluster): WorldView {
     const world = worldOf(cluster);
-    const mounts = [...world.mounts].map(
+    const ofDisks = this.#ephemeral?.check(world.mounts) ?? world.mounts;
+    const mounts = [...ofDisks].map(
       ([node, mounted]) => [node, [...mounted, ...this.devices.of(node)]] as const,
     );
     return { ...world, mounts: new Map(mounts) };

@@ -1,6 +1,7 @@
 /** The workloads of a world, as its plan says. */
 import type { VolumeKind } from "../swarm-plan.ts";
 import { blockWriters } from "./block-writers.ts";
+import { csiInlineWriters } from "./csi-inline-writers.ts";
 import { ephemeralWriters } from "./ephemeral-writers.ts";
 import { flexWriters } from "./flex-writers.ts";
 import { inlineWriters } from "./inline-writers.ts";
@@ -15,6 +16,7 @@ const workloadsByKind: Readonly<Record<VolumeKind, (env: WorkloadEnv) => Workloa
   ephemeral: ephemeralWriters,
   native: nativeWriters,
   flexvolume: flexWriters,
+  csiInline: csiInlineWriters,
 };
 
 /** All that write in the world. */
