@@ -6,6 +6,9 @@ import type { AttachmentCall, WorldView } from "./contract-watch.ts";
 
 type ClusterConfig = InProcessCluster["config"];
 
+/** What calls the provider for a Flexvolume driver. */
+export const flexComponent = "flexvolume";
+
 /** The worlds as they were seen last. */
 const lastSeen = new WeakMap<InProcessCluster, Seen>();
 
@@ -75,11 +78,16 @@ function mountsOf(cluster: InProcessCluster, before: WorldView["mounts"] | undef
 }
 
 /** Says what a call of this caller to the disk cloud is about. */
-export function attachmentCalls(config: ClusterConfig, { path, provider = "aws-ebs" }: CloudCaller) {
+export function attachmentCalls(
+  config: ClusterConfig,
+  { path, component, provider = "aws-ebs" }: CloudCaller,
+) {
+  // A Flexvolume driver's disks are no in-tree plugin's, whoever provides them.
+  const plugin = component === flexComponent ? flexComponent : `kubernetes.io/${provider}`;
   return (op: AttachmentCall["op"], diskId: string, instanceId: string): AttachmentCall => ({
     op,
     path,
-    plugin: `kubernetes.io/${provider}`,
+    plugin,
     diskId,
     nodeName: nodeOf(config, instanceId),
   });

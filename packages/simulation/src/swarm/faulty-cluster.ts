@@ -12,7 +12,7 @@ import type { CloudCaller } from "@longshore/volumes";
 import { type CallGate, Life } from "../cut.ts";
 import type { FaultyCloud } from "../faulty-cloud.ts";
 import type { MachineTime } from "../machine-time.ts";
-import { attachmentCalls } from "../world.ts";
+import { attachmentCalls, flexComponent } from "../world.ts";
 import { countedClient } from "./counted-client.ts";
 import { DriverProcesses } from "./driver-processes.ts";
 import { flexProvider, flexVolumeDir, runFlexDriver } from "./flex-driver.ts";
@@ -154,7 +154,7 @@ export class FaultyCluster {
     const life = new Life(componentName, parts.gate, machine);
     const { host, cloudFor } = life.seams({ ...seams, cloudFor: this.#cloudOf(parts, seams, machine) });
     const provider = flexProvider(this.#env.plan.plugins);
-    const cloud = cloudFor({ path: "in-tree", component: "flexvolume", provider });
+    const cloud = cloudFor({ path: "in-tree", component: flexComponent, provider });
     const driver = { host, cloud, machine: componentName };
     const { args, signal } = options;
     return this.#processes.run(componentName, life, signal, () => runFlexDriver(driver, args));

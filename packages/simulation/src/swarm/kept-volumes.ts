@@ -1,6 +1,7 @@
 /** In a world that converts volumes: those of the claims that stay until its end, as {@link ConversionWatch} looks at them. */
 import type { PersistentVolume, Stored } from "@longshore/kube";
 import { inTreeHandle } from "@longshore/local";
+import { isPVMigratable } from "@longshore/translation";
 import { diskOf } from "../contract-watch.ts";
 import { ConversionWatch, type ConversionWorldView } from "../conversion-watch.ts";
 
@@ -39,8 +40,12 @@ export class KeptVolumes {
     });
   }
 
-  #isClaimed({ spec }: Stored<PersistentVolume>): boolean {
-    return this.#claims.has(spec?.claimRef?.name ?? "");
+  /** A volume of a driver, or one that can become one: there is nothing to convert in others. */
+  #isClaimed(volume: Stored<PersistentVolume>): boolean {
+    const { spec } = volume;
+    return (
+      this.#claims.has(spec?.claimRef?.name ?? "") && (spec?.csi !== undefined || isPVMigratable(volume))
+    );
   }
 }
 

@@ -8,7 +8,7 @@ const attachment = { diskId: "d", nodeName: name, devicePath: "/dev/loop0" };
 const uniqueName = "kubernetes.io/csi/ebs.csi.aws.com^d";
 const detach = {
   op: "detach",
-  path: "csi",
+  path: "in-tree",
   plugin: "kubernetes.io/aws-ebs",
   diskId: "d",
   nodeName: name,
@@ -47,6 +47,12 @@ describe("what a Node says of disks", () => {
     expect(breaks).toEqual([]);
     watch.detaches(detach, world(true), nodes({ attached: true }));
     expect(breaks).toEqual(["d is detached from node-1 while its Node lists it as attached"]);
+  });
+
+  it("a disk that an attacher detaches may be listed again: its VolumeAttachment is being deleted", () => {
+    const { watch, breaks } = watched();
+    watch.detaches({ ...detach, path: "csi" }, world(true), nodes({ attached: true }));
+    expect(breaks).toEqual([]);
   });
 
   it("a disk that is listed was attached", () => {

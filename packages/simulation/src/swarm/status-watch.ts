@@ -32,11 +32,12 @@ export class NodeStatusWatch {
 
   /** A detach takes effect next. */
   detaches(
-    { plugin, diskId, nodeName }: AttachmentCall,
+    { path, plugin, diskId, nodeName }: AttachmentCall,
     world: WorldView,
     nodes: readonly Stored<Node>[],
   ): void {
-    if (!isPublished(plugin)) return;
+    // A failed detach is listed again while the attacher goes on with it: the node mounts nothing whose VolumeAttachment is being deleted.
+    if (path === "csi" || !isPublished(plugin)) return;
     const node = nodes.find(({ metadata }) => metadata.name === nodeName);
     if (disksOf(node, "volumesAttached", world).has(diskId))
       this.#onBreak(`${diskId} is detached from ${nodeName} while its Node lists it as attached`);
