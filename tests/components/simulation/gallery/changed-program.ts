@@ -20,7 +20,7 @@ export interface ChangedProgram {
 
 /** A source that was to be changed is no part of the program. */
 export class NotInProgramError extends Error {
-  constructor(readonly file: string) {
+  constructor(file: string) {
     super(`${file} is no part of the program`);
   }
 }
