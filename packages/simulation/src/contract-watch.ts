@@ -248,11 +248,18 @@ export function pathOfMount({ target }: Pick<Mount, "target">): VolumePath {
     : "in-tree";
 }
 
+/** The image, with its pool, that a translated handle of Ceph RBD names; undefined: it is another handle. */
+function migratedImage(volumeHandle: string): string | undefined {
+  const [, uuid, pool = ""] = /^mig_mons-[^_]+_image-(.+)_([0-9a-f]+)$/.exec(volumeHandle) ?? [];
+  return uuid && `${Buffer.from(pool, "hex").toString()}/kubernetes-dynamic-pvc-${uuid}`;
+}
+
 /**
  * The disk that a volume names; undefined where there is none. An in-tree volume and the disk may have more in front than the other: a zone,
  * a pool, an account. The handle of a share has more behind (docs/behaviour/volume-plugins.md 8.3, translation of Azure File).
  */
-export function diskOf(handle: string, { disks }: Pick<WorldView, "disks">): string | undefined {
+export function diskOf(volumeHandle: string, { disks }: Pick<WorldView, "disks">): string | undefined {
+  const handle = migratedImage(volumeHandle) ?? volumeHandle;
   const id = [handle, handle.split("/").at(-1) ?? ""].find((each) => disks.has(each));
   const isOf = (disk: string) =>
     disk.endsWith(`/${handle}`) || disk.endsWith(`#${handle}`) || handle.startsWith(`${disk}#`);

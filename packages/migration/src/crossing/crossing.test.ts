@@ -5,7 +5,8 @@ import { crossingSubject } from "./crossing-subject.ts";
 import { listBudgets } from "./list-budgets.ts";
 import { objectsCarryingMarks } from "./marks.ts";
 import { orderOfCrossings } from "./order-of-crossings.ts";
-import { aCluster, cross, pod, subject } from "./testing/fake-cluster.ts";
+import type { CrossingMark } from "./platform.ts";
+import { aCluster, cross, fakePlatform, pod, subject } from "./testing/fake-cluster.ts";
 
 const driver = subject.driverName;
 
@@ -83,6 +84,33 @@ describe("runCrossing", () => {
       },
     });
     expect(flips).toEqual(["n2", "n1"]);
+  });
+
+  it("flips no node again that an earlier run has carried across", async () => {
+    const { kube } = aCluster(() => {});
+    const flips: string[] = [];
+    const platform = fakePlatform((node) => void flips.push(node));
+    await cross(kube, { platform });
+    await cross(kube, { platform });
+    expect(flips).toEqual(["n1"]);
+  });
+
+  it("marks a node once it is migrated, and before it returns", async () => {
+    const { kube, cluster } = aCluster(() => {});
+    const story: string[] = [];
+    const platform = {
+      ...fakePlatform((node) => {
+        story.push(`flip ${node}`);
+        const [csiNode] = cluster.objects.get("csinodes") ?? [];
+        if (story.includes("nodeReturning n1")) Object.assign(csiNode?.metadata ?? {}, { annotations: {} });
+      }),
+      noteMark: async (mark: CrossingMark) => {
+        if ("nodeName" in mark) story.push(`${mark.kind} ${mark.nodeName}`);
+      },
+    };
+    await cross(kube, { platform });
+    await cross(kube, { platform, direction: "rollback" });
+    expect(story).toEqual(["flip n1", "nodeMigrated n1", "nodeReturning n1", "flip n1"]);
   });
 });
 

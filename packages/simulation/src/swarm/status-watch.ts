@@ -62,7 +62,7 @@ export class NodeStatusWatch {
     }
   }
 
-  /** Of what is mounted anew: a Node that was made again does not know at once what was mounted before. */
+  /** Of what is mounted that was not there before: a Node that was made again does not know at once what was mounted before. */
   #mountsWhatIsInUse(world: WorldView, nodes: readonly Stored<Node>[]): void {
     for (const [nodeName, mounts] of world.mounts) {
       const before = this.#mounted.get(nodeName);

@@ -10,7 +10,7 @@ import { namespace, type Operation, type Operators } from "./operators.ts";
 const stepBytes = 32n * 2n ** 20n;
 const stepsMax = 4;
 
-/** A claim asks for more, of whichever workload with a file system: of a claim's or a pod's own volume, of in-tree code or a driver. */
+/** A claim asks for more, of whichever workload: of a claim's or a pod's own volume, of in-tree code or a driver. */
 export const claimGrown: Operation = async (operators, { target, ms, happens }) => {
   const { cluster } = operators.env;
   const claims = cluster
@@ -44,8 +44,6 @@ function mayGrow({ env: { cluster, plan } }: Operators, { metadata, spec }: Stor
   const isOf = (name: string | undefined) => name === spec?.storageClassName;
   const storageClass = cluster.objects(resources.storageClasses).find((each) => isOf(each.metadata.name));
   if (storageClass?.allowVolumeExpansion !== true) return false;
-  // Whether a device in use shows its new size is not looked at yet.
-  if (spec?.volumeMode === "Block") return false;
   if (spec?.dataSource != null || metadata.deletionTimestamp !== undefined) return false;
   const inTree = plan.plugins
     .map(clusterPlugin)
@@ -72,7 +70,8 @@ async function hasGrown({ env: { cluster } }: Operators, name: string, bytes: bi
   const disk = diskOf(inTreeHandle(volume?.spec) ?? volume?.spec?.csi?.volumeHandle ?? "", worldOf(cluster));
   const onDisk = cluster.cloud.disks().find(({ id }) => id === disk)?.sizeBytes ?? 0n;
   const said = [claim?.status?.capacity?.storage, volume?.spec?.capacity?.storage].map(bytesOf);
-  const used = await fileSystemSizes(cluster, volumeName);
+  // A pod that has the device itself sees what the disk has.
+  const used = claim?.spec?.volumeMode === "Block" ? [] : await fileSystemSizes(cluster, volumeName);
   return [onDisk, ...said, ...used].every((size) => size >= bytes);
 }
 
