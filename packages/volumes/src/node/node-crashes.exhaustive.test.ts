@@ -85,7 +85,7 @@ async function crossing(
   expect(left).toEqual([]);
   end.abort();
   await agents.stop();
-  return agents.calls;
+  return agents.played;
 }
 
 describe.each([

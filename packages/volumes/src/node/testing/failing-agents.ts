@@ -55,6 +55,12 @@ export class FailingAgents {
     this.#faults = faults;
   }
 
+  /** The calls; with nothing for a fault at a call that has no answer before the flow ends: such a point is not played. */
+  get played(): readonly (readonly string[])[] {
+    const missing = this.#faults.length + 1 - this.calls.length;
+    return [...this.calls, ...Array.from({ length: Math.max(0, missing) }, () => [])];
+  }
+
   launch(): void {
     // Calls overlap: which one an answer is to is known by its number.
     const places = new Map<number, Place>();
