@@ -82,7 +82,7 @@ export function attachmentCalls(
   config: ClusterConfig,
   { path, component, provider = "aws-ebs" }: CloudCaller,
 ) {
-  // A Flexvolume driver's disks are no in-tree plugin's, whoever provides them.
+  // A Flexvolume driver's disks are no in-tree plugin's, although its provider has one.
   const plugin = component === flexComponent ? flexComponent : `kubernetes.io/${provider}`;
   return (op: AttachmentCall["op"], diskId: string, instanceId: string): AttachmentCall => ({
     op,

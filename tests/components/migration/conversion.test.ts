@@ -100,6 +100,47 @@ test("a claim that another creates again in the gap gets the prepared volume, an
   expect(cloud.calls).toEqual([]);
 });
 
+test("a claim that grows while it is converted keeps its size, on the way back, too", async () => {
+  const { plane, pair, run, undo, claim, volume, namespace } = await world();
+  await pair("data");
+  const { kube } = plane;
+  const storage = "8Gi";
+  const mayGrow = { type: "merge", body: { allowVolumeExpansion: true } } as const;
+  await plane.clock.run(
+    kube.patch(resources.storageClasses, { name: "gp2" }, mayGrow, { signal: new AbortController().signal }),
+  );
+  const grow = async (signal: AbortSignal) => {
+    const merge = (body: object) => ({ type: "merge", body }) as const;
+    const ref = { namespace, name: "data" };
+    const { persistentVolumeClaims, persistentVolumes } = resources;
+    const wanted = merge({ spec: { resources: { requests: { storage } } } });
+    await kube.patch(persistentVolumeClaims, ref, wanted, { signal });
+    // As the expand controller does.
+    const capacity = merge({ spec: { capacity: { storage } } });
+    await kube.patch(persistentVolumes, { name: "pv-data" }, capacity, { signal });
+    const grown = merge({ status: { capacity: { storage } } });
+    await kube.patch(persistentVolumeClaims, ref, grown, { signal, subresource: "status" });
+  };
+  let hasGrown = false;
+  const growing = interceptWrites(kube, async ({ verb, resource }, signal, send) => {
+    const written = await send(signal);
+    if (verb === "create" && resource.kind === "PersistentVolume" && !hasGrown) {
+      hasGrown = true;
+      await grow(signal);
+    }
+    return written;
+  });
+  const sizes = async (name: string) => [
+    (await claim("data"))?.spec?.resources?.requests?.storage,
+    (await volume(name))?.spec?.capacity?.storage,
+  ];
+  expect((await run({}, growing)).failed).toEqual([]);
+  expect(hasGrown).toBe(true);
+  expect(await sizes("pv-data-csi")).toEqual([storage, storage]);
+  expect((await undo()).failed).toEqual([]);
+  expect(await sizes("pv-data")).toEqual([storage, storage]);
+});
+
 test("goes on where its watches deliver nothing: the API server is asked", async () => {
   const { plane, pair, run, claim, volume, cloud } = await world();
   await pair("data");

@@ -23,6 +23,10 @@ export const volumeSteps = [
   "scale down",
   /** No pod uses the claim, nothing is attached, no node has the disk in use. */
   "wait for quiet",
+  /** An expansion of the claim that was asked for since the plan comes to its end. */
+  "await growth",
+  /** The plan, and a PersistentVolume that was made by it, get the sizes that there are now. */
+  "follow growth",
   /** The new PersistentVolume, pre-bound to the claim's name, policy Retain. */
   "create new volume",
   /** A PersistentVolume of an earlier, interrupted run forgets the UID of the claim that is gone. */

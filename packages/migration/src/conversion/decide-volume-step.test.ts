@@ -45,13 +45,27 @@ const claim = (uid: string, volumeName: string | undefined, phase = "Bound", met
     status: { phase },
   }) as Claim;
 
+const sized = <T extends Volume | Claim>(object: T, size: string, status: object = {}): T => {
+  const spec =
+    "claimRef" in (object.spec ?? {})
+      ? { capacity: { storage: size } }
+      : { resources: { requests: { storage: size } } };
+  return { ...object, spec: { ...object.spec, ...spec }, status: { ...object.status, ...status } };
+};
+
 const planned = {
+  claimAfter: claim("", "pv-csi"),
   volume: "pv",
   volumeUid: "old",
   claim: { ...claimRef, uid: "c1" },
   toAfter: newVolume(),
   policy: "Delete",
 } as unknown as PlannedVolume;
+const plannedSize = (size: string): PlannedVolume => ({
+  ...planned,
+  claimAfter: sized(claim("", "pv-csi"), size),
+  toAfter: sized(newVolume(), size),
+});
 const intent: VolumeIntent = { planned, claimDeletionBegun: false, volumeDeletionBegun: false };
 const nothing: VolumeObservation = {
   from: undefined,
@@ -102,6 +116,37 @@ describe("decideVolumeStep", () => {
       "free new volume",
       "it remembers a claim that is gone",
       { from: oldVolume(), to: newVolume({ claimUid: "c0", phase: "Released" }), claim: c1 },
+    ],
+    [
+      "await growth",
+      "the claim asks for more than the volume has",
+      { from: sized(oldVolume(), "1Gi"), to: newVolume(), claim: sized(c1, "2Gi") },
+    ],
+    [
+      "await growth",
+      "the file system is still to grow",
+      {
+        from: sized(oldVolume(), "2Gi"),
+        claim: sized(c1, "2Gi", { conditions: [{ type: "FileSystemResizePending", status: "True" }] }),
+      },
+    ],
+    [
+      "follow growth",
+      "the claim has grown since the plan",
+      { from: sized(oldVolume(), "2Gi"), claim: sized(c1, "2Gi") },
+      { planned: plannedSize("1Gi") },
+    ],
+    [
+      "follow growth",
+      "what was made by the plan is smaller than the disk",
+      { from: sized(oldVolume(), "2Gi"), to: sized(newVolume(), "1Gi"), claim: sized(c1, "2Gi") },
+      { planned: plannedSize("2Gi") },
+    ],
+    [
+      "delete claim",
+      "the plan has the size",
+      { from: sized(oldVolume(), "2Gi"), to: sized(newVolume(), "2Gi"), claim: sized(c1, "2Gi") },
+      { planned: plannedSize("2048Mi") },
     ],
     ["delete claim", "all is prepared", { from: oldVolume(), to: newVolume(), claim: c1 }],
     [

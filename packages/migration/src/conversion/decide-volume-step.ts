@@ -5,6 +5,7 @@
  *
  * Invariants
  *  - Nothing is deleted while the policy of a PersistentVolume that stands for the disk is not Retain.
+ *  - The claim goes only when it has the size that the plan has: what is made again asks for no less, and says no less.
  *  - The claim goes only while a PersistentVolume is there that is pre-bound to its name: who creates it again gets this disk.
  *  - The policy comes back only when one PersistentVolume is left, bound to the claim on both sides.
  *
@@ -19,6 +20,7 @@ import type {
   VolumeObservation,
   VolumeStep,
 } from "./conversion-types.ts";
+import { growthStep } from "./volume-growth.ts";
 
 /** What the decision knows beside the cluster. */
 export interface VolumeIntent {
@@ -98,6 +100,8 @@ function beforeClaim(intent: VolumeIntent, seen: VolumeObservation): VolumeDecis
       ? next("scale down", workloadsUp.map(({ kind, name }) => `${kind} ${name}`).join(", "))
       : next("wait for quiet", users.join(", "));
   }
+  const growth = growthStep(planned, seen);
+  if (growth !== undefined) return growth;
   return prepared(planned, seen) ?? next("delete claim", "the disk is quiet and its new volume waits");
 }
 

@@ -35,6 +35,13 @@ export const volumeActions: { readonly [S in VolumeStep]?: Action } = {
     for (const workload of workloadsUp) await scale(kube, workload, 0, signal);
     return undefined;
   },
+  "follow growth": async (kube, _planned, { from, to }, signal) => {
+    if (from?.spec?.capacity === undefined || to === undefined) return undefined;
+    const { uid, resourceVersion, name } = to.metadata;
+    const body = { metadata: { uid, resourceVersion }, spec: { capacity: from.spec.capacity } };
+    await kube.patch(resources.persistentVolumes, { name }, { type: "merge", body }, { signal });
+    return undefined;
+  },
   "create new volume": async (kube, { toAfter }, _seen, signal) => {
     const { metadata } = await kube.create(resources.persistentVolumes, toAfter, { signal });
     return { volumeUid: metadata.uid };

@@ -16,6 +16,7 @@ import { countedClient } from "./counted-client.ts";
 import type { DiskUsers } from "./disk-users.ts";
 import { lastObstacle } from "./last-look.ts";
 import { type Made, volumeActions } from "./volume-actions.ts";
+import { withGrowth } from "./volume-growth.ts";
 import { type Look, type Source, VolumeLooks } from "./volume-looks.ts";
 
 /** A volume is in a state that its conversion did not make. The disk is kept by policy Retain. */
@@ -51,6 +52,8 @@ const recordedSteps: ReadonlySet<VolumeStep> = new Set([
   "delete old volume",
   "scale down",
   "scale up",
+  // It changes the plan, by which a later run goes on.
+  "follow growth",
 ]);
 /** More steps than this are two parties that undo each other's work. */
 const stepsMax = 100;
@@ -148,7 +151,11 @@ export class VolumeRun {
     const { begun } = this.#journal;
     // Another step is next: whatever became of the one that was begun before an interruption, it is over.
     const done = begun?.step === step ? this.#journal.done : stepsOf(this.#journal);
-    const change = { done, begun: { step, at: clock.now().toISOString() } };
+    const change = {
+      done,
+      begun: { step, at: clock.now().toISOString() },
+      ...(step === "follow growth" ? { planned: withGrowth(planned, seen) } : {}),
+    };
     // The first step after a turn says that the run has turned.
     const hasTurned = done.length > 0 && done.at(-1)?.direction !== direction;
     if (hasTurned || recordedSteps.has(step)) await this.#write(change, onWaiting, signal);

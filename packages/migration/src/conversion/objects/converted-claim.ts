@@ -29,7 +29,7 @@ export function convertedClaim(
   if (name === undefined || namespace === undefined) {
     return { failure: "metadata: the claim has no name or no namespace; take it from the API server" };
   }
-  const failure = unfinishedGrowth(claim) ?? (volume && missingRoom(claim, volume));
+  const failure = growthProblem(claim, volume);
   if (failure !== undefined) return { failure };
   const finalizers = claim.metadata?.finalizers?.filter((finalizer) => !claimFinalizers.has(finalizer));
   const object: PersistentVolumeClaim = {
@@ -60,6 +60,11 @@ function accessModesOf(
   if (wanted.every((mode) => offered.includes(mode))) return wanted;
   const both = wanted.filter((mode) => offered.includes(mode));
   return both.length > 0 ? both : [...offered];
+}
+
+/** Why the claim is not to be made again while it grows; undefined: it does not grow. */
+export function growthProblem(claim: PersistentVolumeClaim, volume?: PersistentVolume): string | undefined {
+  return unfinishedGrowth(claim) ?? (volume && missingRoom(claim, volume));
 }
 
 /** A claim that is bound again counts as grown to its volume's capacity: no node would grow the file system any more. */

@@ -3,10 +3,10 @@ import type { SimulatedHost } from "@longshore/runtime";
 import { flexDriverDir, flexDriverFile, flexVersions, installFlexDriver } from "../flex-driver.ts";
 import type { Operation } from "./operators.ts";
 
-/** Some are away for so long that what waits for them waits long between two tries. */
+/** Some are missing for so long that what waits for them waits long between two tries. */
 const longTimes = 20;
 
-/** The driver of a node, or of the control plane, gets another version in place, or is away for a while. */
+/** The driver of a node, or of the control plane, gets another version in place, or is missing for a while. */
 export const flexDriverChanged: Operation = async (operators, { target, ms, isOn, killMs, happens }) => {
   const { cluster, plan } = operators.env;
   if (!plan.volumes.includes("flexvolume")) return;
@@ -20,10 +20,10 @@ export const flexDriverChanged: Operation = async (operators, { target, ms, isOn
       await installFlexDriver(host, version);
     return;
   }
-  const awayMs = ms % 3 === 0 ? ms * longTimes : ms;
-  if (!happens(`the Flexvolume driver of ${where} is away for ${awayMs} ms`)) return;
+  const missingMs = ms % 3 === 0 ? ms * longTimes : ms;
+  if (!happens(`the Flexvolume driver of ${where} is missing for ${missingMs} ms`)) return;
   await removeDriver(host, ms % 2 === 0);
-  operators.later(awayMs, () => installFlexDriver(host, version));
+  operators.later(missingMs, () => installFlexDriver(host, version));
 };
 
 /** The program alone, or all that was installed. */

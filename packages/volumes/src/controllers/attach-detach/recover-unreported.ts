@@ -15,7 +15,7 @@ import { type ListedAttachment, listsAttachments, type VolumePlugin } from "../.
 import { specOfPersistentVolume } from "../../framework/volume-spec.ts";
 import { type AttachDetachContext, cacheIndexes, managedNode } from "./attach-detach-context.ts";
 import { listsPlugin } from "./backend-decision.ts";
-import { scopeOf } from "./disks/observe-disk.ts";
+import { scopeOf } from "./operation-scope.ts";
 import { csiAttachmentName } from "./volume-identity.ts";
 
 /** Deadline of one question to a provider, in milliseconds. */

@@ -7,7 +7,7 @@ import { isAttachable } from "../../framework/volume-plugin.ts";
 import type { VolumeSpec } from "../../framework/volume-spec.ts";
 import type { Attachment } from "./actual-state.ts";
 import type { AttachDetachContext } from "./attach-detach-context.ts";
-import { scopeOf } from "./disks/observe-disk.ts";
+import { scopeOf } from "./operation-scope.ts";
 
 /** Deadline of the question about one node's volumes of one plugin, in milliseconds. */
 const verifyTimeoutMs = 30_000;

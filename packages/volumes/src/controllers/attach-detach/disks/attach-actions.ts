@@ -6,6 +6,7 @@ import type { AttachDetachContext } from "../attach-detach-context.ts";
 import type { DesiredVolume } from "../desired-state.ts";
 import type { DiskOperation } from "../disk-operations.ts";
 import { multiAttachMessage } from "../multi-attach-message.ts";
+import { scopeOf } from "../operation-scope.ts";
 import { recoverAttachment } from "../recover-actual-state.ts";
 import { csiAttachmentName } from "../volume-identity.ts";
 import { attachInTree } from "./attach-in-tree.ts";
@@ -13,7 +14,7 @@ import { volumeAttachmentTimeoutMs } from "./decide-operation.ts";
 import type { DiskStep, VolumeOnNode } from "./disk-step.ts";
 import { emitAttachFailure, emitToPods } from "./emit-to-pods.ts";
 import { readBeforeAttach, readOtherNodes } from "./live-evidence.ts";
-import { type ObservedDisk, observeDisk, scopeOf } from "./observe-disk.ts";
+import { type ObservedDisk, observeDisk } from "./observe-disk.ts";
 import { attachmentOf, recordElsewhere } from "./record-elsewhere.ts";
 import { storeVolumeAttachment } from "./volume-attachment-requests.ts";
 

@@ -6,13 +6,14 @@ import type { Attachment } from "../actual-state.ts";
 import type { AttachDetachContext } from "../attach-detach-context.ts";
 import { diskReferredTo, isWanted } from "../detach-guards.ts";
 import type { DiskOperation } from "../disk-operations.ts";
+import { scopeOf } from "../operation-scope.ts";
 import { csiAttachmentName } from "../volume-identity.ts";
 import { detachInTree } from "./attach-in-tree.ts";
 import { volumeAttachmentTimeoutMs } from "./decide-operation.ts";
 import type { DiskStep, ForceReason, VolumeOnNode } from "./disk-step.ts";
 import { identifyAttachment } from "./identify-attachment.ts";
 import { readBeforeDetach } from "./live-evidence.ts";
-import { type ObservedDisk, observeDisk, scopeOf } from "./observe-disk.ts";
+import { type ObservedDisk, observeDisk } from "./observe-disk.ts";
 import { deleteVolumeAttachment } from "./volume-attachment-requests.ts";
 
 type DetachActions = Pick<

@@ -4,7 +4,6 @@
  */
 import type { Node, Stored, VolumeAttachment } from "@longshore/kube";
 import { compareResourceVersions } from "@longshore/kube";
-import { isMultiAttachAllowed } from "../../../framework/unique-volume-name.ts";
 import { specName } from "../../../framework/volume-spec.ts";
 import { csiPluginName } from "../../../plugins/csi/csi-names.ts";
 import type { Attachment } from "../actual-state.ts";
@@ -18,7 +17,8 @@ import {
   nodeUses,
   unknownItCouldBe,
 } from "../detach-guards.ts";
-import type { DiskOperation, OperationScope } from "../disk-operations.ts";
+import type { DiskOperation } from "../disk-operations.ts";
+import { scopeOf } from "../operation-scope.ts";
 import { csiAttachmentName, provisionalIdentity, type VolumeIdentity } from "../volume-identity.ts";
 import type { LiveEvidence } from "./live-evidence.ts";
 
@@ -130,15 +130,6 @@ export function observeDisk(
     operations: operations.of(identity).map((operation) => observeOperation(context, operation)),
     evidence,
   };
-}
-
-/** What conflicts with an operation on the attachment. */
-export function scopeOf({
-  identity,
-  nodeName,
-  spec,
-}: Pick<Attachment, "identity" | "nodeName" | "spec">): OperationScope {
-  return { identity, nodeName, isShared: isMultiAttachAllowed(spec) };
 }
 
 function observeAttachment(context: AttachDetachContext, attachment: Attachment): ObservedAttachment {
