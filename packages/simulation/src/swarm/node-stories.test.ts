@@ -27,7 +27,10 @@ it.each(["rbd", "gce-pd"] as const)(
 it.each([688, 1261, 1988, 2725])(
   "a Node is deleted while a pod there ends: small world %i (contract.md C2)",
   async (seed) => {
-    const { violations, counters } = await simulateSmallWorld({ seed });
+    const { violations, counters } = await simulateSmallWorld({
+      seed,
+      plan: { operations: ["nodeDeleted", "podDeleted"], rounds: 6 },
+    });
     expect(violations).toEqual([]);
     expect(counters.nodeDeleted).toBeGreaterThan(0);
   },
