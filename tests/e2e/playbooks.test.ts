@@ -190,9 +190,22 @@ describe.skipIf(skipped)("a crossing", { timeout: 240_000 }, () => {
     const child = spawn(program, words, { stdio: "ignore" });
     return { child, ended: new Promise<number | null>((resolve) => child.on("close", resolve)) };
   };
-  const crossingStep = async () => {
-    const { crossing } = JSON.parse(await cluster.succeed("cluster", "status", "--json"));
-    return crossing?.state === "running" ? crossing.step : undefined;
+  /** Waits for a step of the run. Its journal in the cluster is watched: a slow process sees the steps late, but sees them. */
+  const stepOfRun = async (
+    isThat: (step: { readonly name: string; readonly nodeName?: string }) => boolean,
+  ) => {
+    const journals = cluster.kube.watch(resources.configMaps, {
+      namespace: "kube-system",
+      fieldSelector: "metadata.name=longshore-crossing-aws-ebs",
+      signal: AbortSignal.timeout(60_000),
+    });
+    for await (const event of journals) {
+      if (event.type === "BOOKMARK") continue;
+      const { finishedAt, run } = JSON.parse(event.object.data?.["journal.json"] ?? "{}");
+      const isRunning = finishedAt === undefined && run?.ended === undefined;
+      if (isRunning && run?.step !== undefined && isThat(run.step)) return;
+    }
+    throw new Error("the watch of the journal has ended before that step");
   };
 
   beforeAll(async () => {
@@ -218,7 +231,8 @@ describe.skipIf(skipped)("a crossing", { timeout: 240_000 }, () => {
 
   test("is in the middle when the control plane is backed up, and has ended when that is restored", async () => {
     const run = migrate();
-    await cluster.until("node-1 crosses", async () => (await crossingStep())?.nodeName === "node-1");
+    // Its cordon is written by then, and its volumes are gone.
+    await stepOfRun((step) => step.name === "CSINode agrees" && step.nodeName === "node-1");
     // It stands still while the backup is made.
     run.child.kill("SIGSTOP");
     await reader.type("longshore apiserver backup --data-dir $API_DATA --out backup");
@@ -237,10 +251,7 @@ describe.skipIf(skipped)("a crossing", { timeout: 240_000 }, () => {
     const [agent = 0] = processes.map((name) => cluster.pidOf(name));
     process.kill(agent, "SIGSTOP");
     const run = migrate("--step-timeout", "15s");
-    await cluster.until("the node is drained", async () => {
-      const step = await crossingStep();
-      return step?.name === "drain" && step.nodeName === nodeName;
-    });
+    await stepOfRun((step) => step.name === "drain" && step.nodeName === nodeName);
     loseNode(dir, nodeName, cluster.pidOf(`csi-node-${nodeName}`));
     expect(await run.ended).toBe(3);
     await reader.follow("node-lost-mid-crossing.md", (section) => {
