@@ -74,11 +74,8 @@ export interface AttachDetachContext {
    * asked for the first time.
    */
   readonly unlisted: Map<string, string>;
-  /** What providers have listed on nodes whose Node was missing then, by the node. */
-  readonly listedOnMissing: Map<
-    string,
-    readonly { readonly plugin: VolumePlugin; readonly attachment: ListedAttachment }[]
-  >;
+  /** What each provider has listed last on nodes whose Node was missing then, by the node. */
+  readonly listedOnMissing: Map<VolumePlugin, Map<string, ListedAttachment[]>>;
   identityOfName(uniqueName: string): VolumeIdentity;
   ownersOf(attachment: Attachment): VolumeOwners;
   readonly missingNodes: MissingNodes;

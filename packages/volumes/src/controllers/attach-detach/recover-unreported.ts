@@ -5,9 +5,9 @@
  * never be detached. CSI would take the disk over on that node, and could never attach it on another.
  *
  * While a provider has not answered, its plugin is in `unlisted` and CSI attaches nothing of it. Only disks of
- * PersistentVolumes count, on managed nodes. What is listed on a node whose Node is missing counts once that is there: its list of attached
- * volumes and its record of uncertain ones went with the Node that was deleted. The provider is not asked once every node is migrated and every volume of the
- * plugin is attached by CSI: then nothing in-tree can be left (C5).
+ * PersistentVolumes count, on managed nodes. What is listed on a node whose Node is missing counts once that is there: its list of
+ * attached volumes and its record of uncertain ones went with the Node that was deleted. The provider is not asked once every node is
+ * migrated and every volume of the plugin is attached by CSI: then nothing in-tree can be left (C5).
  */
 import { errorChain, withDeadline } from "@longshore/runtime";
 import { splitUniqueName, uniqueNameOf, uniqueVolumeName } from "../../framework/unique-volume-name.ts";
@@ -40,6 +40,8 @@ export async function recoverUnreported(context: AttachDetachContext, signal: Ab
       const listed = await withDeadline(context.env.clock, listTimeoutMs, signal, (within) =>
         plugin.listAttachments(within),
       );
+      // A provider is asked again and again while another does not answer: only its last list counts.
+      context.listedOnMissing.delete(plugin);
       for (const attachment of listed) adopt(context, plugin, attachment);
       context.unlisted.delete(plugin.pluginName);
       wakeWaiting(context, plugin.pluginName);
@@ -89,16 +91,25 @@ function isUsedBySomeNode(context: AttachDetachContext, plugin: VolumePlugin): b
 
 /** A Node was made (again): what was listed there while it was missing may still be there. */
 export function adoptOn(context: AttachDetachContext, nodeName: string): void {
-  const listed = context.listedOnMissing.get(nodeName) ?? [];
-  context.listedOnMissing.delete(nodeName);
-  for (const { plugin, attachment } of listed) adopt(context, plugin, attachment);
+  for (const [plugin, byNode] of context.listedOnMissing) {
+    const listed = byNode.get(nodeName) ?? [];
+    byNode.delete(nodeName);
+    for (const attachment of listed) adopt(context, plugin, attachment);
+  }
+}
+
+function keepForLater(context: AttachDetachContext, plugin: VolumePlugin, listed: ListedAttachment): void {
+  const byNode = context.listedOnMissing.get(plugin) ?? new Map<string, ListedAttachment[]>();
+  context.listedOnMissing.set(plugin, byNode);
+  const here = byNode.get(listed.nodeName);
+  if (here === undefined) byNode.set(listed.nodeName, [listed]);
+  else here.push(listed);
 }
 
 function adopt(context: AttachDetachContext, plugin: VolumePlugin, listed: ListedAttachment): void {
   const { nodeName, devicePath } = listed;
   if (context.caches.nodes.get(nodeName) === undefined) {
-    const others = context.listedOnMissing.get(nodeName) ?? [];
-    context.listedOnMissing.set(nodeName, [...others, { plugin, attachment: listed }]);
+    keepForLater(context, plugin, listed);
     return;
   }
   if (managedNode(context, nodeName) === undefined) return;
