@@ -16,8 +16,8 @@ export const actions: readonly Mutant[] = [
   {
     name: "what-the-provider-lists-is-not-adopted",
     file: `${attachDetach}recover-unreported.ts`,
-    find: "for (const attachment of listed) adopt(context, plugin, attachment);",
-    replace: "void listed;",
+    find: "delete(plugin);\n      for (const attachment of listed) adopt(context, plugin, attachment);",
+    replace: "delete(plugin);\n      void listed;",
     story: "in-tree attachments that no object records are left to no controller",
     caughtBy: {
       file: `${attachDetach}attach-detach-controller.test.ts`,
