@@ -18,8 +18,7 @@ const good = {
 };
 
 test("a good report has no faults", () => {
-  expect(faultsOf(good, 60_000)).toEqual([]);
-  expect(faultsOf({ ...good, elapsedMs: 70_000 })).toEqual([]);
+  expect(faultsOf(good)).toEqual([]);
 });
 
 test.each([
@@ -28,12 +27,12 @@ test.each([
   [{ strandedAttachments: 2 }, "strandedAttachments is 2, not 0"],
   [{ inTreeCallsAfterMigration: 1 }, "inTreeCallsAfterMigration is 1, not 0"],
   [{ acknowledgedWrites: 0 }, "acknowledgedWrites is 0"],
-  [{ elapsedMs: 60_001 }, "elapsedMs is 60001, above 60000"],
+  [{ elapsedMs: 0 }, "elapsedMs is 0"],
   [{ steps: [] }, "steps is empty"],
   [{ volumes: [volume(1)] }, "volumes holds 1, not 3"],
   [{ volumes: [volume(1), volume(2), { ...volume(3), nodes: [] }] }, "volume pv-3 was on no node"],
 ])("a report with %j has a fault", (change, fault) => {
-  expect(faultsOf({ ...good, ...change }, 60_000)).toEqual([fault]);
+  expect(faultsOf({ ...good, ...change })).toEqual([fault]);
 });
 
 test("what is no report is said to be none", () => {

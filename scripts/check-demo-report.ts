@@ -1,13 +1,13 @@
 /**
  * Checks the report of the demo: nothing lost, nothing stranded, no in-tree code after the crossing.
  *
- *   tsx scripts/check-demo-report.ts REPORT.json [ELAPSED_MS_MAX]
+ *   tsx scripts/check-demo-report.ts REPORT.json
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 /** What is wrong with a report, one sentence each; empty when it is as it must be. */
-export function faultsOf(report: unknown, elapsedMsMax = Number.POSITIVE_INFINITY): string[] {
+export function faultsOf(report: unknown): string[] {
   if (typeof report !== "object" || report === null) return ["the report is not an object"];
   const faults: string[] = [];
   const must = (holds: boolean, sentence: string) => {
@@ -19,7 +19,6 @@ export function faultsOf(report: unknown, elapsedMsMax = Number.POSITIVE_INFINIT
   }
   must(Number(fields.acknowledgedWrites) > 0, `acknowledgedWrites is ${fields.acknowledgedWrites}`);
   must(Number(fields.elapsedMs) > 0, `elapsedMs is ${fields.elapsedMs}`);
-  must(!(Number(fields.elapsedMs) > elapsedMsMax), `elapsedMs is ${fields.elapsedMs}, above ${elapsedMsMax}`);
 
   const steps = list(fields.steps);
   must(steps.length > 0, "steps is empty");
@@ -42,10 +41,10 @@ function list(value: unknown): Record<string, unknown>[] {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const [path, elapsedMsMax] = process.argv.slice(2);
-  if (path === undefined) throw new Error("usage: check-demo-report.ts REPORT.json [ELAPSED_MS_MAX]");
+  const path = process.argv[2];
+  if (path === undefined) throw new Error("usage: check-demo-report.ts REPORT.json");
   const report: unknown = JSON.parse(readFileSync(path, "utf8"));
-  const faults = faultsOf(report, elapsedMsMax === undefined ? undefined : Number(elapsedMsMax));
+  const faults = faultsOf(report);
   for (const fault of faults) process.stderr.write(`${path}: ${fault}\n`);
   if (faults.length === 0) process.stdout.write(`${path}: the crossing kept its promises\n`);
   process.exitCode = faults.length > 0 ? 1 : 0;

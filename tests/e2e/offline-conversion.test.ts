@@ -312,7 +312,8 @@ for (const [version, emulated] of kubectlVersions) {
             'exec "$REAL" "$@"',
           ].join("\n");
           const ending = await kubectl.program(`ending-kubectl-${ends}`, body);
-          const more = { ...env(ending), REAL: program ?? "", COUNT: count };
+          // Of a deletion that was not made the script would wait for the end.
+          const more = { ...env(ending), REAL: program ?? "", COUNT: count, TIMEOUT: "5" };
           await expect(run("sh", [script], { env: more }), name).rejects.toMatchObject({ code: 1 });
           await run("sh", [join(dirname(script), "undo.sh")], { env: env() });
           await expectUndone(name, "ebs");

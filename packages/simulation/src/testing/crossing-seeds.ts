@@ -1,5 +1,5 @@
 /**
- * The crossing over many seeds: 200, or as many as `LONGSHORE_SIM_SEEDS` says. A thread runs one file of tests at a time, so the
+ * The crossing over many seeds: 60, or as many as `LONGSHORE_SIM_SEEDS` says. A thread runs one file of tests at a time, so the
  * seeds are shared out over files.
  */
 import { expect } from "vitest";
@@ -10,7 +10,7 @@ const files = 2;
 
 /** Crosses with each seed from `first` on that is this file's. */
 export async function crossWithSeeds(first: 1 | 2): Promise<void> {
-  const seeds = Number(process.env.LONGSHORE_SIM_SEEDS ?? "200");
+  const seeds = Number(process.env.LONGSHORE_SIM_SEEDS ?? "60");
   for (let seed: number = first; seed <= seeds; seed += files) {
     const result = await simulateCrossing({ seed });
     expect(result.violations, `replay with: longshore sim --seed ${seed}`).toEqual([]);
