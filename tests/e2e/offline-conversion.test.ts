@@ -82,7 +82,8 @@ for (const [version, emulated] of kubectlVersions) {
       });
 
       /** What does not depend on the version of kubectl. */
-      const onNewest = test.skipIf(version !== kubectlVersions.at(-1)?.[0]);
+      const isNewest = version === kubectlVersions.at(-1)?.[0];
+      const onNewest = test.skipIf(!isNewest);
       const create = async (object: object) =>
         kubectl.run("create", "-f", await kubectl.file("object.json", JSON.stringify(object)));
       const field = (kind: string, name: string, path: string) =>
@@ -195,27 +196,37 @@ for (const [version, emulated] of kubectlVersions) {
       }
 
       test("volumes are converted, and a second run finds nothing to do", async () => {
+        // A kubectl costs a fifth of a second each time: the older one converts the volume that is hardest to quote.
+        const converted = isNewest ? Object.keys(sources) : ["vsphere"];
+        const done = isNewest ? /done: 3 volumes\n$/ : /done: 1 volume\n$/;
         const owner = await createOwner("keeper");
-        for (const kind of Object.keys(sources)) await createVolume(kind, kind, kind === "ebs" ? owner : []);
-        const script = await written("all", ["pv-ebs", "pv-vsphere", "pv-pd"]);
+        for (const kind of converted) await createVolume(kind, kind, kind === "vsphere" ? owner : []);
+        const script = await written(
+          "all",
+          converted.map((kind) => `pv-${kind}`),
+        );
         await run("sh", ["-n", script]);
         const { stdout } = await run("sh", [script], { env: env() });
-        expect(stdout).toMatch(/done: 3 volumes\n$/);
-        for (const kind of Object.keys(sources)) await expectConverted(kind, kind);
-        const saved = readFileSync(join(kubectl.directory, "all/backup/1-pv-ebs-volume.yaml"), "utf8");
-        expect(saved).toContain("aws://us-east-1a/vol-ebs");
+        expect(stdout).toMatch(done);
+        for (const kind of converted) await expectConverted(kind, kind);
+        const number = converted.indexOf("vsphere") + 1;
+        const saved = readFileSync(
+          join(kubectl.directory, `all/backup/${number}-pv-vsphere-volume.yaml`),
+          "utf8",
+        );
+        expect(saved).toContain("kubevols/it's vsphere.vmdk");
         const versions = () =>
           kubectl.run("get", "pv,pvc", "-n", "shop", "-o", "jsonpath={.items[*].metadata.resourceVersion}");
         const before = await versions();
-        expect((await run("sh", [script], { env: env() })).stdout).toMatch(/done: 3 volumes\n$/);
+        expect((await run("sh", [script], { env: env() })).stdout).toMatch(done);
         expect(await versions()).toBe(before);
         // The way back, and a second time.
         const undo = join(dirname(script), "undo.sh");
         await run("sh", ["-n", undo]);
-        expect((await run("sh", [undo], { env: env() })).stdout).toMatch(/done: 3 volumes\n$/);
-        for (const kind of Object.keys(sources)) await expectUndone(kind, kind);
+        expect((await run("sh", [undo], { env: env() })).stdout).toMatch(done);
+        for (const kind of converted) await expectUndone(kind, kind);
         const versionsUndone = await versions();
-        expect((await run("sh", [undo], { env: env() })).stdout).toMatch(/done: 3 volumes\n$/);
+        expect((await run("sh", [undo], { env: env() })).stdout).toMatch(done);
         expect(await versions()).toBe(versionsUndone);
         // No claim was ever without a volume to bind to: nothing asked for a new disk.
         expect(
