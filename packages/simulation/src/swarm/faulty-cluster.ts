@@ -85,8 +85,9 @@ export class FaultyCluster {
         ? { flexVolumes: { directory: flexVolumeDir, run: (run) => this.#runDriver(parts, run) } }
         : {}),
       programs: (host) => {
-        const { history, devices } = checks;
-        return swarmPrograms({ clock: this.machines.of(host.name).clock(clock), history, devices }, host);
+        const { history, devices, locks } = checks;
+        const time = this.machines.of(host.name).clock(clock);
+        return swarmPrograms({ clock: time, history, devices, locks }, host);
       },
       isolate: (name, seams) => this.#isolate(parts, name, seams),
     });

@@ -54,6 +54,7 @@ export const operationKinds = [
   "reboot",
   "inlineConversion",
   "restoredFromBackup",
+  "podForceDeleted",
 ] as const;
 
 /** Kinds of volumes beside the directories of claims, by the names of their counters. */
@@ -101,6 +102,7 @@ const drawnApart: readonly SwarmKind[] = [
   "reboot",
   "inlineConversion",
   "restoredFromBackup",
+  "podForceDeleted",
 ];
 
 /** Whether worlds without this kind are the same with and without it in the lists. */

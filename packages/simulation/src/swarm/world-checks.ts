@@ -15,6 +15,7 @@ import { SizeWatch } from "./size-watch.ts";
 import { NodeStatusWatch } from "./status-watch.ts";
 import type { SwarmPlan } from "./swarm-plan.ts";
 import type { WorldStory } from "./world-story.ts";
+import { WriterLocks } from "./writer-locks.ts";
 
 /** No component needs as many requests for an object in a minute, whatever goes wrong. */
 const requestsMax = 600;
@@ -27,6 +28,7 @@ export class WorldChecks {
   readonly watch: ContractWatch;
   readonly history: RecordHistory;
   readonly devices = new OpenDevices();
+  readonly locks = new WriterLocks();
   readonly requests: RequestWatch;
   readonly #sizes: SizeWatch | undefined;
   readonly #statuses: NodeStatusWatch;

@@ -10,7 +10,7 @@ import { leaderPaused } from "./leaders.ts";
 import { clockJump, nodePaused } from "./machine-time.ts";
 import { nodeDeleted, nodeReplaced, outOfService } from "./node-objects.ts";
 import type { Operation } from "./operators.ts";
-import { drain, podDeleted, scale } from "./pods.ts";
+import { drain, podDeleted, podForceDeleted, scale } from "./pods.ts";
 import { restoredFromBackup } from "./restores.ts";
 import { snapshotRestored } from "./snapshots.ts";
 import { versionChange } from "./versions.ts";
@@ -44,4 +44,5 @@ export const operationsByKind: Readonly<Record<OperationKind, Operation>> = {
   reboot,
   inlineConversion,
   restoredFromBackup,
+  podForceDeleted,
 };
