@@ -55,6 +55,7 @@ export const operationKinds = [
   "inlineConversion",
   "restoredFromBackup",
   "podForceDeleted",
+  "claimDeleted",
 ] as const;
 
 /** Kinds of volumes beside the directories of claims, by the names of their counters. */
@@ -103,6 +104,7 @@ const drawnApart: readonly SwarmKind[] = [
   "inlineConversion",
   "restoredFromBackup",
   "podForceDeleted",
+  "claimDeleted",
 ];
 
 /** Whether worlds without this kind are the same with and without it in the lists. */

@@ -144,6 +144,8 @@ export class SwarmWorld {
       machineOf: (node) => machines.of(node),
       isPublished: (diskId, node) => machines.isPublished(diskId, node),
       detach: (diskId, node) => machines.detach(cluster, diskId, node),
+      onClaimDeleted: (claim) => this.#checks.claims.deletes(claim),
+      mayGo: (disk) => this.#checks.claims.mayGo(disk),
       onRestored: (lost) => {
         this.#losses.add(lost);
         this.#checks.restored(lost.returned);

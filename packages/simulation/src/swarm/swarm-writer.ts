@@ -77,7 +77,7 @@ async function readLast(
 ): Promise<number> {
   const text = await read();
   const last = lastRecord(volume, text);
-  history.read(volume, last, fromMs, clock.monotonicMs());
+  history.read(history.nameOf(volume), last, fromMs, clock.monotonicMs());
   if (last === 0 && text !== "") history.foreign(volume, text);
   return last;
 }
@@ -87,10 +87,11 @@ async function goOnWriting(
   from: { readonly volume: string; readonly last: number; readonly signal: AbortSignal },
   write: (number: number) => Promise<void>,
 ): Promise<never> {
-  const { volume, signal } = from;
+  const { signal } = from;
+  const name = history.nameOf(from.volume);
   for (let number = from.last + 1; ; number++) {
     await clock.sleep(everyMs, signal);
-    const acknowledge = history.writing(volume, number, clock.monotonicMs());
+    const acknowledge = history.writing(name, number, clock.monotonicMs());
     await write(number);
     // A machine that has lost its power answers no program any more.
     if (signal.aborted) throw signal.reason;

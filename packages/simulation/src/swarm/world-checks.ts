@@ -5,6 +5,7 @@ import { type AttachmentCall, ContractWatch, type WorldView } from "../contract-
 import type { ConversionWorldView } from "../conversion-watch.ts";
 import type { SeamCall } from "../cut.ts";
 import { worldOf } from "../world.ts";
+import { ClaimWatch } from "./claim-watch.ts";
 import { EphemeralWatch } from "./ephemeral-watch.ts";
 import { KeptVolumes } from "./kept-volumes.ts";
 import { OpenDevices } from "./open-devices.ts";
@@ -29,6 +30,12 @@ export class WorldChecks {
   readonly history: RecordHistory;
   readonly devices = new OpenDevices();
   readonly locks = new WriterLocks();
+  readonly claims = new ClaimWatch(
+    ({ writers }) => {
+      for (const writer of writers) this.history.emptied(writer);
+    },
+    (what) => this.watch.report("C3", what),
+  );
   readonly requests: RequestWatch;
   readonly #sizes: SizeWatch | undefined;
   readonly #statuses: NodeStatusWatch;
@@ -60,6 +67,8 @@ export class WorldChecks {
     this.#statuses.check(worldOf(cluster), cluster.objects(resources.nodes));
     this.#sizes?.check(cluster);
     this.#kept?.check(volumesOf(cluster));
+    if (!this.claims.isIdle)
+      this.claims.check({ ...volumesOf(cluster), pods: cluster.objects(resources.pods) });
     for (const violation of cluster.disks.violations) this.watch.report("C2", violation);
   }
 

@@ -3,6 +3,7 @@ import { isNotFound, resources } from "@longshore/kube";
 import { type InProcessCluster, type PluginName, writerSetName } from "@longshore/local";
 import { type Random, SimulatedHost, type VirtualClock } from "@longshore/runtime";
 import type { MachineTime } from "../../machine-time.ts";
+import type { DeletedClaim } from "../claim-watch.ts";
 import type { SwarmPlan } from "../swarm-plan.ts";
 
 /** What the operators have. */
@@ -31,6 +32,10 @@ export interface OperatorsEnv {
   detach(diskId: string, nodeName: string): Promise<void>;
   /** The API server was restored from a backup. */
   onRestored(lost: LostByRestore): void;
+  /** A claim in use is about to be deleted. */
+  onClaimDeleted(claim: DeletedClaim): void;
+  /** A disk that was kept is about to be deleted by hand. */
+  mayGo(disk: string): void;
   /** How time passes on the node. */
   machineOf(node: string): MachineTime;
 }

@@ -1,5 +1,6 @@
 /** Every operation of the swarm, by the name of its counter. A kind more is a name in `swarm-plan.ts` and an entry here. */
 import type { OperationKind } from "../swarm-plan.ts";
+import { claimDeleted } from "./claims.ts";
 import { apiServerRestart, componentCrash, componentRestart, powerLoss, reboot } from "./components.ts";
 import { conversion, inlineConversion } from "./conversions.ts";
 import { driversRemoved, registrationLost } from "./drivers.ts";
@@ -45,4 +46,5 @@ export const operationsByKind: Readonly<Record<OperationKind, Operation>> = {
   inlineConversion,
   restoredFromBackup,
   podForceDeleted,
+  claimDeleted,
 };
