@@ -119,6 +119,20 @@ it.each([
     }),
 );
 
+// What the version before has mounted is unmounted through the socket of the one that came after it.
+it.each(["aws-ebs", "rbd"] as const)(
+  "the drivers of %s come back at other sockets (contract.md C2, C3, C8)",
+  (plugin) =>
+    expectKept(1, {
+      ...calm,
+      plugins: [plugin],
+      volumes: ["block", "csiInline"],
+      beginsMigrated: true,
+      operations: ["driverUpgraded", "podDeleted"],
+      rounds: 10,
+    }),
+);
+
 async function expectKept(seed: number, plan: SwarmPlan): Promise<void> {
   const { violations, counters, acknowledgedWrites } = await simulateWorld({ seed, plan });
   expect(violations).toEqual([]);

@@ -56,6 +56,7 @@ export const operationKinds = [
   "restoredFromBackup",
   "podForceDeleted",
   "claimDeleted",
+  "driverUpgraded",
 ] as const;
 
 /** Kinds of volumes beside the directories of claims, by the names of their counters. */
@@ -105,6 +106,7 @@ const drawnApart: readonly SwarmKind[] = [
   "restoredFromBackup",
   "podForceDeleted",
   "claimDeleted",
+  "driverUpgraded",
 ];
 
 /** Whether worlds without this kind are the same with and without it in the lists. */

@@ -137,6 +137,7 @@ export class SwarmWorld {
       crash: (component) => faulty.crash(component),
       losePower: (node) => faulty.losePower(cluster, node),
       reboot: (node) => faulty.reboot(cluster, node),
+      moveDriver: (node, driver, directory) => faulty.moveDriver(node, driver, directory),
       pause: (component) => faulty.pause(component),
       isOut: (zone) => machines.isZoneOut(zone),
       failZone: (zone) => machines.failZone(zone),

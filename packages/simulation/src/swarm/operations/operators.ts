@@ -18,6 +18,8 @@ export interface OperatorsEnv {
   losePower(node: string): Promise<void>;
   /** The machine shuts down in order and boots; nothing of the cluster runs on it yet. */
   reboot(node: string): Promise<void>;
+  /** From its next start on the node's driver has its socket in this directory. */
+  moveDriver(node: string, driver: string, directory: string): void;
   /** Stops a running component, which sees and does nothing more until the returned function lets it go on. */
   pause(component: string): () => void;
   /** From now on nothing of the zone is answered, until the returned function is called. */

@@ -3,7 +3,7 @@ import type { OperationKind } from "../swarm-plan.ts";
 import { claimDeleted } from "./claims.ts";
 import { apiServerRestart, componentCrash, componentRestart, powerLoss, reboot } from "./components.ts";
 import { conversion, inlineConversion } from "./conversions.ts";
-import { driversRemoved, registrationLost } from "./drivers.ts";
+import { driversRemoved, driverUpgraded, registrationLost } from "./drivers.ts";
 import { claimGrown } from "./expansion.ts";
 import { flexDriverChanged } from "./flexvolume.ts";
 import { crossing, gateFlip } from "./gates.ts";
@@ -47,4 +47,5 @@ export const operationsByKind: Readonly<Record<OperationKind, Operation>> = {
   restoredFromBackup,
   podForceDeleted,
   claimDeleted,
+  driverUpgraded,
 };
