@@ -91,6 +91,11 @@ export interface InProcessClusterOptions {
   readonly standby?: boolean;
   /** Flexvolume drivers of nodes and control plane; left out: none are looked for. */
   readonly flexVolumes?: InProcessFlexVolumes<Seams>;
+  /**
+   * The name of a driver's directory among the plugins of a node's kubelet, asked whenever the node's drivers start: another version may have
+   * another one. Left out: the driver's name.
+   */
+  readonly driverDirectory?: (nodeName: string, driverName: string) => string;
   /** A component that ends by itself is started again after a second, as a supervisor does; default false. */
   readonly restartsEnded?: boolean;
 }
@@ -243,6 +248,8 @@ export async function createInProcessCluster(
     const { onDriverCall } = options;
     return onDriverCall === undefined ? {} : { onCall: (call) => onDriverCall(place, call) };
   };
+  const directoryOf = (nodeName: string, driverName: string) =>
+    options.driverDirectory === undefined ? {} : { directory: options.driverDirectory(nodeName, driverName) };
   const starters = new Map<string, () => Promise<Component>>();
   const managers = options.standby === true ? [controlPlane, standbyManager] : [controlPlane];
   const flexVolumeDir = options.flexVolumes?.directory;
@@ -292,6 +299,7 @@ export async function createInProcessCluster(
               region: config.region,
               nodeName: node.name,
               rootDir,
+              ...directoryOf(node.name, driverName),
               ...observer,
             }),
         ),

@@ -52,3 +52,28 @@ test("a driver elsewhere that never answers ends the start, with its socket in t
   expect(early).toBeInstanceOf(DriverNotReadyError);
   expect((early as Error).message).toContain("the driver at /nothing.sock was not ready within 10 minutes");
 });
+
+test("a driver whose directory has another name is registered under its own one, with the socket there", async () => {
+  const clock = new VirtualClock();
+  const { csi, env } = nodeEnv(clock);
+  await csi.serve("/elsewhere.sock", {
+    identity: {
+      getPluginInfo: async () => ({ name: "d.example.com", vendorVersion: "2" }),
+      getPluginCapabilities: async () => ({}),
+      probe: async () => ({ ready: true }),
+    },
+  });
+  const options = { driverName: "d.example.com", nodeName: "n1", rootDir: "/node", directory: "d-2" };
+  const info = await clock.run(
+    (async () => {
+      const driver = await startCsiDriverOnNode(env, { ...options, endpoint: "/elsewhere.sock" });
+      await clock.sleep(5000, new AbortController().signal);
+      const client = csi.connectRegistration("/node/plugins_registry/d.example.com-reg.sock");
+      const found = await client.getInfo({ signal: new AbortController().signal, timeoutMs: 1000 });
+      client.close();
+      await driver.stop();
+      return found;
+    })(),
+  );
+  expect(info).toMatchObject({ name: "d.example.com", endpoint: "/node/plugins/d-2/csi.sock" });
+});

@@ -130,6 +130,8 @@ export interface CsiDriverOnNodeOptions extends DriverSource {
   readonly nodeName: string;
   /** The kubelet root directory; driver and registration sockets go to their places below it. */
   readonly rootDir: string;
+  /** The name of the driver's directory among the kubelet's plugins, where its socket is; default the driver's name. */
+  readonly directory?: string;
   /** The node makes its own volumes (`--node-deployment`), for the claims of this API server; left out: a controller does. */
   readonly provisionsFor?: KubeClient;
 }
@@ -154,8 +156,8 @@ export async function startCsiDriverOnNode(
   env: CsiDriverEnv,
   options: CsiDriverOnNodeOptions,
 ): Promise<EndingComponent> {
-  const { driverName, region, nodeName, rootDir } = options;
-  const socket = kubeletPaths.csiSocket(rootDir, driverName);
+  const { driverName, region, nodeName, rootDir, directory = driverName } = options;
+  const socket = kubeletPaths.csiSocket(rootDir, directory);
   await env.host.makeDirectory(socket.slice(0, socket.lastIndexOf("/")));
   await env.host.makeDirectory(kubeletPaths.registrationDir(rootDir));
   const driver = await answering(env, options, () =>

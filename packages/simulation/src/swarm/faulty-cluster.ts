@@ -42,6 +42,8 @@ export class FaultyCluster {
   readonly #env: FaultyClusterEnv;
   readonly #lives = new Map<string, Life>();
   readonly #processes = new DriverProcesses();
+  /** Directories of drivers that are not named as these, by node and driver. */
+  readonly #driverDirectories = new Map<string, string>();
   #cluster: InProcessCluster | undefined;
 
   constructor(env: FaultyClusterEnv) {
@@ -84,9 +86,11 @@ export class FaultyCluster {
       ...(plan.volumes.includes("flexvolume")
         ? { flexVolumes: { directory: flexVolumeDir, run: (run) => this.#runDriver(parts, run) } }
         : {}),
+      driverDirectory: (node, driver) => this.#driverDirectories.get(`${node} ${driver}`) ?? driver,
       programs: (host) => {
-        const { history, devices } = checks;
-        return swarmPrograms({ clock: this.machines.of(host.name).clock(clock), history, devices }, host);
+        const { history, devices, locks } = checks;
+        const time = this.machines.of(host.name).clock(clock);
+        return swarmPrograms({ clock: time, history, devices, locks }, host);
       },
       isolate: (name, seams) => this.#isolate(parts, name, seams),
     });
@@ -110,6 +114,11 @@ export class FaultyCluster {
     const life = this.#lives.get(component);
     life?.pause();
     return () => life?.goOn();
+  }
+
+  /** From its next start on the node's driver has its socket in this directory. */
+  moveDriver(node: string, driver: string, directory: string): void {
+    this.#driverDirectories.set(`${node} ${driver}`, directory);
   }
 
   /** A machine loses its power, with all that runs on it. */

@@ -100,6 +100,39 @@ it.each([
     }),
 );
 
+// A pod goes at once, of a node that answers, is paused or cut off. Its volume stays where the old containers may still write to it.
+it.each([
+  ["aws-ebs", false],
+  ["gce-pd", true],
+  ["rbd", false],
+  ["azure-file", true],
+] as const)(
+  "pods of %s are deleted by force, migrated: %s (contract.md C2, C3, C8)",
+  (plugin, beginsMigrated) =>
+    expectKept(1, {
+      ...calm,
+      plugins: [plugin],
+      volumes: ["block", "ephemeral"],
+      beginsMigrated,
+      operations: ["podForceDeleted"],
+      rounds: 10,
+    }),
+);
+
+// What the version before has mounted is unmounted through the socket of the one that came after it.
+it.each(["aws-ebs", "rbd"] as const)(
+  "the drivers of %s come back at other sockets (contract.md C2, C3, C8)",
+  (plugin) =>
+    expectKept(1, {
+      ...calm,
+      plugins: [plugin],
+      volumes: ["block", "csiInline"],
+      beginsMigrated: true,
+      operations: ["driverUpgraded", "podDeleted"],
+      rounds: 10,
+    }),
+);
+
 async function expectKept(seed: number, plan: SwarmPlan): Promise<void> {
   const { violations, counters, acknowledgedWrites } = await simulateWorld({ seed, plan });
   expect(violations).toEqual([]);

@@ -36,6 +36,15 @@ describe("what pods wrote and read", () => {
     expect(breaks).toEqual(["v was read up to 3, but only 0 was ever written"]);
   });
 
+  it("is nothing where another volume has come in place of the one of this name", () => {
+    history.writing(history.nameOf("v"), 1, 0)(1);
+    history.emptied("v");
+    history.read(history.nameOf("v"), 0, 2, 3);
+    history.writing(history.nameOf("v"), 1, 4)(5);
+    expect(breaks).toEqual([]);
+    expect(history.acknowledged("v")).toBe(2);
+  });
+
   it("is broken by two writers that both go on from the same record", () => {
     history.writing("v", 1, 0)(1);
     const [one, other] = [history.writing("v", 2, 2), history.writing("v", 2, 2)];

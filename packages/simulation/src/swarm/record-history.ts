@@ -13,11 +13,24 @@ interface Writing {
 /** All that was written to and read from the volumes of one world. */
 export class RecordHistory {
   readonly #volumes = new Map<string, Writing[]>();
+  /** How often another volume, which holds nothing, has come in place of the one of this name. */
+  readonly #emptied = new Map<string, number>();
   readonly #onBreak: (what: string) => void;
 
   /** @param onBreak called with what no order of the writes and reads explains */
   constructor(onBreak: (what: string) => void) {
     this.#onBreak = onBreak;
+  }
+
+  /** By which name the volume is known here that a program sees as this one now. */
+  nameOf(volume: string): string {
+    const times = this.#emptied.get(volume);
+    return times === undefined ? volume : `${volume}/again ${times}`;
+  }
+
+  /** The volume was given up: who comes from now on has another one in its place. */
+  emptied(volume: string): void {
+    this.#emptied.set(volume, (this.#emptied.get(volume) ?? 0) + 1);
   }
 
   /** A write begins; returns the function that acknowledges it. */

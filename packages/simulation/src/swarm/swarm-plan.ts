@@ -54,6 +54,9 @@ export const operationKinds = [
   "reboot",
   "inlineConversion",
   "restoredFromBackup",
+  "podForceDeleted",
+  "claimDeleted",
+  "driverUpgraded",
 ] as const;
 
 /** Kinds of volumes beside the directories of claims, by the names of their counters. */
@@ -101,6 +104,9 @@ const drawnApart: readonly SwarmKind[] = [
   "reboot",
   "inlineConversion",
   "restoredFromBackup",
+  "podForceDeleted",
+  "claimDeleted",
+  "driverUpgraded",
 ];
 
 /** Whether worlds without this kind are the same with and without it in the lists. */

@@ -137,6 +137,7 @@ export class SwarmWorld {
       crash: (component) => faulty.crash(component),
       losePower: (node) => faulty.losePower(cluster, node),
       reboot: (node) => faulty.reboot(cluster, node),
+      moveDriver: (node, driver, directory) => faulty.moveDriver(node, driver, directory),
       pause: (component) => faulty.pause(component),
       isOut: (zone) => machines.isZoneOut(zone),
       failZone: (zone) => machines.failZone(zone),
@@ -144,6 +145,8 @@ export class SwarmWorld {
       machineOf: (node) => machines.of(node),
       isPublished: (diskId, node) => machines.isPublished(diskId, node),
       detach: (diskId, node) => machines.detach(cluster, diskId, node),
+      onClaimDeleted: (claim) => this.#checks.claims.deletes(claim),
+      mayGo: (disk) => this.#checks.claims.mayGo(disk),
       onRestored: (lost) => {
         this.#losses.add(lost);
         this.#checks.restored(lost.returned);

@@ -3,6 +3,7 @@ import { lastRecord, type Program, recordLine } from "@longshore/local";
 import type { Clock, SimulatedHost } from "@longshore/runtime";
 import type { OpenDevices } from "./open-devices.ts";
 import type { RecordHistory } from "./record-history.ts";
+import type { WriterLocks } from "./writer-locks.ts";
 
 /** The container command of the program that writes to a directory: the directory, and the name of the volume. */
 export const swarmWriter = "swarm-writer";
@@ -18,13 +19,19 @@ export interface SwarmProgramsEnv {
   readonly clock: Clock;
   readonly history: RecordHistory;
   readonly devices: OpenDevices;
+  readonly locks: WriterLocks;
 }
 
 /** The programs on a node. */
 export function swarmPrograms(env: SwarmProgramsEnv, host: SimulatedHost): Readonly<Record<string, Program>> {
-  const { clock, history, devices } = env;
+  const { clock, history, devices, locks } = env;
+  /** The program has the lock of its volume until it ends. */
+  const alone =
+    (program: Program): Program =>
+    (run) =>
+      locks.alone(run.args[1] ?? "", run.signal, () => program(run));
   return {
-    [swarmWriter]: async ({ args, signal }) => {
+    [swarmWriter]: alone(async ({ args, signal }) => {
       const [directory = "", volume = ""] = args;
       const path = `${directory}/records`;
       // A pod on a shared volume has a directory of its own there; the volume itself is never made here.
@@ -37,14 +44,14 @@ export function swarmPrograms(env: SwarmProgramsEnv, host: SimulatedHost): Reado
       return goOnWriting(env, { volume, last, signal }, (number) =>
         host.appendFileDurable(path, `${recordLine(volume, number)}\n`),
       );
-    },
+    }),
     [swarmReader]: async ({ args }) => {
       const [directory = "", volume = "", fromMs = "0"] = args;
       const text = (await host.readFile(`${directory}/records`)) ?? "";
       await readLast(env, volume, async () => text, Number(fromMs));
       return 0;
     },
-    [swarmDeviceWriter]: async ({ args, signal }) => {
+    [swarmDeviceWriter]: alone(async ({ args, signal }) => {
       const [path = "", volume = ""] = args;
       const device = host.deviceAt(path);
       if (device === undefined) return 1;
@@ -57,7 +64,7 @@ export function swarmPrograms(env: SwarmProgramsEnv, host: SimulatedHost): Reado
       } finally {
         close();
       }
-    },
+    }),
   };
 }
 
@@ -70,7 +77,7 @@ async function readLast(
 ): Promise<number> {
   const text = await read();
   const last = lastRecord(volume, text);
-  history.read(volume, last, fromMs, clock.monotonicMs());
+  history.read(history.nameOf(volume), last, fromMs, clock.monotonicMs());
   if (last === 0 && text !== "") history.foreign(volume, text);
   return last;
 }
@@ -80,10 +87,11 @@ async function goOnWriting(
   from: { readonly volume: string; readonly last: number; readonly signal: AbortSignal },
   write: (number: number) => Promise<void>,
 ): Promise<never> {
-  const { volume, signal } = from;
+  const { signal } = from;
+  const name = history.nameOf(from.volume);
   for (let number = from.last + 1; ; number++) {
     await clock.sleep(everyMs, signal);
-    const acknowledge = history.writing(volume, number, clock.monotonicMs());
+    const acknowledge = history.writing(name, number, clock.monotonicMs());
     await write(number);
     // A machine that has lost its power answers no program any more.
     if (signal.aborted) throw signal.reason;

@@ -39,6 +39,25 @@ it.each(["aws-ebs", "vsphere-volume", "rbd"] as const)(
     }),
 );
 
+// Claim, volume and disk stay while pods use them, whoever deletes them; with the policy Retain the disk stays for ever.
+it.each([
+  ["aws-ebs", false],
+  ["gce-pd", true],
+  ["rbd", false],
+  ["azure-file", true],
+] as const)(
+  "claims and volumes of %s are deleted while pods use them, migrated: %s (contract.md C3, C8)",
+  (plugin, beginsMigrated) =>
+    expectKept(1, {
+      ...calm,
+      plugins: [plugin],
+      volumes: [],
+      beginsMigrated,
+      operations: ["claimDeleted", "podDeleted"],
+      rounds: 10,
+    }),
+);
+
 async function expectKept(seed: number, plan: SwarmPlan): Promise<void> {
   const { violations, counters, acknowledgedWrites } = await simulateWorld({ seed, plan });
   expect(violations).toEqual([]);

@@ -5,6 +5,7 @@ import { type AttachmentCall, ContractWatch, type WorldView } from "../contract-
 import type { ConversionWorldView } from "../conversion-watch.ts";
 import type { SeamCall } from "../cut.ts";
 import { worldOf } from "../world.ts";
+import { ClaimWatch } from "./claim-watch.ts";
 import { EphemeralWatch } from "./ephemeral-watch.ts";
 import { KeptVolumes } from "./kept-volumes.ts";
 import { OpenDevices } from "./open-devices.ts";
@@ -15,6 +16,7 @@ import { SizeWatch } from "./size-watch.ts";
 import { NodeStatusWatch } from "./status-watch.ts";
 import type { SwarmPlan } from "./swarm-plan.ts";
 import type { WorldStory } from "./world-story.ts";
+import { WriterLocks } from "./writer-locks.ts";
 
 /** No component needs as many requests for an object in a minute, whatever goes wrong. */
 const requestsMax = 600;
@@ -27,6 +29,13 @@ export class WorldChecks {
   readonly watch: ContractWatch;
   readonly history: RecordHistory;
   readonly devices = new OpenDevices();
+  readonly locks = new WriterLocks();
+  readonly claims = new ClaimWatch(
+    ({ writers }) => {
+      for (const writer of writers) this.history.emptied(writer);
+    },
+    (what) => this.watch.report("C3", what),
+  );
   readonly requests: RequestWatch;
   readonly #sizes: SizeWatch | undefined;
   readonly #statuses: NodeStatusWatch;
@@ -58,6 +67,8 @@ export class WorldChecks {
     this.#statuses.check(worldOf(cluster), cluster.objects(resources.nodes));
     this.#sizes?.check(cluster);
     this.#kept?.check(volumesOf(cluster));
+    if (!this.claims.isIdle)
+      this.claims.check({ ...volumesOf(cluster), pods: cluster.objects(resources.pods) });
     for (const violation of cluster.disks.violations) this.watch.report("C2", violation);
   }
 

@@ -64,7 +64,7 @@ export const kubeletPaths = {
   podSubPathsDir: (root: string, podUID: string, volumeName: string) =>
     `${root}/pods/${podUID}/volume-subpaths/${volumeName}`,
   registrationDir: (root: string) => `${root}/plugins_registry`,
-  csiSocket: (root: string, driverName: string) => `${root}/plugins/${driverName}/csi.sock`,
+  csiSocket: (root: string, directory: string) => `${root}/plugins/${directory}/csi.sock`,
 } as const;
 
 /** `kubernetes.io/csi` → `kubernetes.io~csi`, the form that fits into one path element. */

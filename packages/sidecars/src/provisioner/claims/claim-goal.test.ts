@@ -30,6 +30,13 @@ const cases: readonly [name: string, claim: ClaimFacts, step: string][] = [
   ["with delayed binding the scheduler comes first", { ...wanted, ...waiting }, "none"],
   ["a claim whose node does not exist is rescheduled", { ...wanted, ...nodeGone }, "reschedule"],
   ["after a restart the call is repeated", intended, "provision"],
+  ["but not without its class", { ...intended, classFound: false }, "fail"],
+  ["nor before the scheduler has chosen a node again", { ...intended, ...waiting }, "none"],
+  [
+    "a call that is under way goes on without its class",
+    { ...intended, classFound: false, lastAnswer: "uncertain" },
+    "provision",
+  ],
   ["once the volume is stored the intent goes", { ...intended, pvStored: true }, "release"],
   [
     "and goes also when the claim is no longer ours",

@@ -1,4 +1,4 @@
-/** Operations on drivers: all are removed and installed again, or a node forgets one. */
+/** Operations on drivers: all are removed and installed again, one comes back as another version, or a node forgets one. */
 
 import { type CSIDriver, KubeApiError, resources, type Stored } from "@longshore/kube";
 import { clusterPlugin, type InProcessCluster } from "@longshore/local";
@@ -21,6 +21,33 @@ export const driversRemoved: Operation = (operators, { ms, isOn, happens }) => {
     await install();
     operators.decided(install);
     for (const component of components) await operators.start(component);
+  });
+};
+
+/**
+ * The drivers of a node go, in order or by a crash, and one of them comes back as another version, whose socket is in a directory of another name: it
+ * is registered under the same name. What is mounted stays, and is unmounted through the new socket.
+ */
+export const driverUpgraded: Operation = (operators, { name, target, ms, isOn, happens }) => {
+  const { cluster, clock, crash, moveDriver } = operators.env;
+  const node = operators.nodeAt(target);
+  const component = `csi-node/${node}`;
+  const plugin = operators.pluginAt(target >> 4);
+  if (plugin === undefined || !cluster.isRunning(component)) return;
+  const driver = clusterPlugin(plugin).driverName;
+  const directory = `${driver}-${name.replace(/\D/g, "")}`;
+  const how = isOn ? "in order" : "by a crash";
+  if (!happens(`${driver} on ${node} goes ${how}, and comes after ${ms} ms in ${directory}`)) return;
+  moveDriver(node, driver, directory);
+  if (!isOn) {
+    crash(component);
+    operators.comesBack(ms, component);
+    return;
+  }
+  operators.later(0, async () => {
+    await cluster.shutDown(component);
+    await clock.sleep(ms, operators.signal);
+    await operators.start(component);
   });
 };
 

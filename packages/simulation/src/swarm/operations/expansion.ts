@@ -12,7 +12,7 @@ const stepsMax = 4;
 
 /** A claim asks for more, of whichever workload: of a claim's or a pod's own volume, of in-tree code or a driver. */
 export const claimGrown: Operation = async (operators, { target, ms, happens }) => {
-  const { cluster } = operators.env;
+  const { cluster, plan } = operators.env;
   const claims = cluster
     .objects(resources.persistentVolumeClaims)
     .filter((each) => each.status?.phase === "Bound" && mayGrow(operators, each));
@@ -35,7 +35,9 @@ export const claimGrown: Operation = async (operators, { target, ms, happens }) 
   };
   await operators.insist(grow);
   operators.decided(grow);
-  const least = () => (isOfPod(claim) ? requested(operators, name) : bytes);
+  // One that is made again has the size of its template.
+  const mayBeNew = isOfPod(claim) || plan.operations.includes("claimDeleted");
+  const least = () => (mayBeNew ? requested(operators, name) : bytes);
   operators.inTheEnd(`${name} has grown to ${bytes} bytes`, () => hasGrown(operators, name, least()));
 };
 

@@ -2,7 +2,7 @@
 import type { Operation } from "./operators.ts";
 
 /** After this time a volume in use would be detached by force, where that were switched on. */
-const forceDetachMs = 6 * 60_000;
+export const forceDetachMs = 6 * 60_000;
 const dayMs = 24 * 60 * 60_000;
 
 /**

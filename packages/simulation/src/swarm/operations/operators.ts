@@ -3,6 +3,7 @@ import { isNotFound, resources } from "@longshore/kube";
 import { type InProcessCluster, type PluginName, writerSetName } from "@longshore/local";
 import { type Random, SimulatedHost, type VirtualClock } from "@longshore/runtime";
 import type { MachineTime } from "../../machine-time.ts";
+import type { DeletedClaim } from "../claim-watch.ts";
 import type { SwarmPlan } from "../swarm-plan.ts";
 
 /** What the operators have. */
@@ -17,6 +18,8 @@ export interface OperatorsEnv {
   losePower(node: string): Promise<void>;
   /** The machine shuts down in order and boots; nothing of the cluster runs on it yet. */
   reboot(node: string): Promise<void>;
+  /** From its next start on the node's driver has its socket in this directory. */
+  moveDriver(node: string, driver: string, directory: string): void;
   /** Stops a running component, which sees and does nothing more until the returned function lets it go on. */
   pause(component: string): () => void;
   /** From now on nothing of the zone is answered, until the returned function is called. */
@@ -31,6 +34,10 @@ export interface OperatorsEnv {
   detach(diskId: string, nodeName: string): Promise<void>;
   /** The API server was restored from a backup. */
   onRestored(lost: LostByRestore): void;
+  /** A claim in use is about to be deleted. */
+  onClaimDeleted(claim: DeletedClaim): void;
+  /** A disk that was kept is about to be deleted by hand. */
+  mayGo(disk: string): void;
   /** How time passes on the node. */
   machineOf(node: string): MachineTime;
 }

@@ -1,6 +1,7 @@
 /** Operations on pods: one is deleted, all of a node are drained, the sets are scaled. */
-import { resources } from "@longshore/kube";
-import type { Operation, Operators } from "./operators.ts";
+import { isNotFound, resources } from "@longshore/kube";
+import { forceDetachMs } from "./machine-time.ts";
+import { namespace, type Operation, type Operators } from "./operators.ts";
 
 /** Deletes any pod. */
 export const podDeleted: Operation = async (operators, { target, happens }) => {
@@ -8,6 +9,42 @@ export const podDeleted: Operation = async (operators, { target, happens }) => {
   const pod = pods[target % Math.max(1, pods.length)]?.metadata.name;
   if (pod !== undefined && happens(`delete pod ${pod}`)) await operators.deletePod(pod);
 };
+
+/** In what state the node is, of a pod that is deleted by force. */
+const nodeStates = ["which answers", "which is paused", "whose agent is cut off while its containers go on"];
+
+/**
+ * A pod goes at once, whatever its node does (`kubectl delete --force --grace-period=0`): its set makes it again while the containers of the old
+ * one may still write. Its volume stays where it is mounted (docs/contract.md C2).
+ */
+export const podForceDeleted: Operation = async (operators, { target, ms, killMs, isOn, happens }) => {
+  const { env, signal } = operators;
+  const pods = env.cluster.objects(resources.pods);
+  const pod = pods[target % Math.max(1, pods.length)];
+  if (pod === undefined) return;
+  const { name } = pod.metadata;
+  const { nodeName = "" } = pod.spec ?? {};
+  const state = env.cluster.isRunning(nodeName) ? killMs % nodeStates.length : 0;
+  const awayMs = isOn ? forceDetachMs + ms : ms;
+  const away = state === 0 ? "" : ` for ${awayMs} ms`;
+  if (!happens(`delete pod ${name} by force, of ${nodeName}, ${nodeStates[state]}${away}`)) return;
+  if (state > 0) {
+    const goOn = state === 1 ? pauseMachine(operators, nodeName) : env.pause(nodeName);
+    operators.later(awayMs, async () => goOn());
+  }
+  const options = { gracePeriodSeconds: 0, signal };
+  await env.cluster.kube.delete(resources.pods, { namespace, name }, options).catch((error) => {
+    if (!isNotFound(error)) throw error;
+  });
+};
+
+/** One that is paused by another operation goes on when that lets it. */
+function pauseMachine({ env }: Operators, node: string): () => void {
+  const machine = env.machineOf(node);
+  if (machine.isPaused) return () => {};
+  machine.pause();
+  return () => machine.resume();
+}
 
 /** Takes a node out for a while. */
 export const drain: Operation = async (operators, { target, ms, happens }) => {

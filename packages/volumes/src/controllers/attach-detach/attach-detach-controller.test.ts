@@ -496,6 +496,27 @@ describe("who attaches", () => {
     expect((await plane.list(resources.volumeAttachments)).map((va) => va.spec.nodeName)).toEqual(["n1"]);
   });
 
+  it("CSI attaches nothing to the flipped node while the in-tree detach fails: no disk is listed twice (contract.md C1)", async () => {
+    const { plane, cloud, start } = world();
+    await withNodes(plane, ["n1"]);
+    await aBoundEbsVolume(plane, "a", "vol-a");
+    await plane.create(resources.pods, aPod("p", "n1", claimVolume("a")));
+    start();
+    plane.running(startInstantAttacher(plane));
+    await plane.pass(2_000);
+    cloud.before = (call) => {
+      if (call.startsWith("detach")) throw new CloudError("Unavailable", "the cloud is down");
+    };
+    await plane.merge(resources.csiNodes, { name: "n1" }, flipped);
+    await plane.pass(30_000);
+    expect(cloud.calls).toContain("detach vol-a i-n1");
+    expect(await plane.list(resources.volumeAttachments)).toEqual([]);
+    cloud.before = () => {};
+    await plane.pass(130_000);
+    expect(cloud.nodeOf("vol-a")).toBeUndefined();
+    expect(await plane.volumesAttached("n1")).toEqual([csiName("vol-a")]);
+  });
+
   it("decides a volume with nothing attached again when the CSINode changes (controllers.md A5)", async () => {
     const { plane, cloud, start } = world();
     await withNodes(plane, ["n1"]);

@@ -24,13 +24,17 @@ async function world(kubeOf: (kube: KubeClient) => KubeClient = (kube) => kube):
   await plane.create(resources.nodes, aNode("n1"));
   await plane.create(resources.csiNodes, aCsiNode("n1", [driver], "kubernetes.io/aws-ebs"));
   await aBoundEbsVolume(plane, "a", "vol-a");
+  startController(kubeOf(plane.kube));
+  await plane.pass(1_000);
+}
+
+function startController(kube: KubeClient): void {
   plane.running(
     startAttachDetachController(
-      { ...plane.env, kube: kubeOf(plane.kube), plugins: [csiPlugin()] },
+      { ...plane.env, kube, plugins: [csiPlugin()] },
       { gates: featureGates(volumeGates, { CSIMigrationAWS: true }) },
     ),
   );
-  await plane.pass(1_000);
 }
 
 const aPodOnN1 = () =>
@@ -121,6 +125,57 @@ describe("attach", () => {
     await plane.delete(resources.pods, "p", "default");
     await plane.pass(5_000);
     expect(await plane.list(resources.volumeAttachments)).toEqual([]);
+  });
+});
+
+describe("a driver that needs no attach any more", () => {
+  /** The driver is removed, and installed again in a version that attaches nothing. */
+  async function needsNoAttach(): Promise<void> {
+    await plane.delete(resources.csiDrivers, driver);
+    await plane.create(resources.csiDrivers, {
+      metadata: { name: driver },
+      spec: { attachRequired: false },
+    });
+    await plane.pass(1_000);
+  }
+
+  /** The pod's VolumeAttachment is there, and its attacher has begun. */
+  async function attaching(): Promise<void> {
+    await world();
+    await plane.create(resources.csiDrivers, { metadata: { name: driver }, spec: { attachRequired: true } });
+    await aPodOnN1();
+    await plane.pass(1_000);
+    await plane.merge(resources.volumeAttachments, { name }, { metadata: { finalizers } });
+    await needsNoAttach();
+  }
+
+  const isBeingDeleted = async () =>
+    (await plane.get(resources.volumeAttachments, name))?.metadata.deletionTimestamp !== undefined;
+
+  it("leaves no VolumeAttachment of an attach that was under way (csi-plugin.md 4, 6)", async () => {
+    await attaching();
+    await setStatus({ attached: true });
+    await plane.pass(130_000);
+    expect(await isBeingDeleted()).toBe(true);
+    await plane.merge(resources.volumeAttachments, { name }, { metadata: { finalizers: null } });
+    await plane.pass(5_000);
+    expect(await plane.list(resources.volumeAttachments)).toEqual([]);
+    expect(await plane.volumesAttached("n1")).toEqual([]);
+  });
+
+  it("leaves none of an attach that no attacher ever answered (csi-plugin.md 4, 6)", async () => {
+    await attaching();
+    await plane.pass(130_000);
+    expect(await isBeingDeleted()).toBe(true);
+  });
+
+  it("leaves none of an attach whose controller has gone meanwhile (csi-plugin.md 4, 6)", async () => {
+    await attaching();
+    await plane.stop();
+    startController(plane.kube);
+    await setStatus({ attached: true });
+    await plane.pass(130_000);
+    expect(await isBeingDeleted()).toBe(true);
   });
 });
 

@@ -3,6 +3,7 @@ import type { Mutant, UpstreamMutant } from "../mutant.ts";
 import { actions } from "./planted-actions.ts";
 import { attachDetach } from "./planted-attach-detach.ts";
 import { attacher } from "./planted-attacher.ts";
+import { claimTables } from "./planted-claim-tables.ts";
 import { claims } from "./planted-claims.ts";
 import { crossing } from "./planted-crossing.ts";
 import { node } from "./planted-node.ts";
@@ -30,6 +31,7 @@ export const plantedMutants: readonly Mutant[] = [
   ...crossing,
   ...attachDetach,
   ...tables,
+  ...claimTables,
 ];
 
 export const mutants: readonly Mutant[] = [...upstreamMutants, ...plantedMutants];

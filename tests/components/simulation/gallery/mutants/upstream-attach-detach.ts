@@ -199,4 +199,40 @@ export const upstreamAttachDetach: readonly UpstreamMutant[] = [
       test: "is detached under one key: attach to one node and detach from the other never overlap",
     },
   },
+  {
+    name: "an-attach-of-a-driver-that-needs-none-any-more-is-forgotten",
+    upstream: "kubernetes#129572",
+    file: `${attachDetach}disks/attach-actions.ts`,
+    find: "      actual.put({ ...attachmentOf(volume), devicePath, confirmed: true });",
+    replace: `      const driver = volume.spec.persistentVolume?.spec?.csi?.driver ?? "";
+      if (context.caches.csiDrivers.get(driver)?.spec.attachRequired === false) {
+        forgetIntent(operation);
+        return observeAgain;
+      }
+      actual.put({ ...attachmentOf(volume), devicePath, confirmed: true });`,
+    rule: "C4",
+    story:
+      "a driver turns to `attachRequired: false` while a volume of it is attached, and the VolumeAttachment stays",
+    caughtBy: {
+      file: `${attachDetach}csi-attachments.test.ts`,
+      test: "leaves no VolumeAttachment of an attach that was under way",
+    },
+  },
+  {
+    name: "csi-attaches-what-is-attached-in-tree-there",
+    upstream: "kubernetes#107849",
+    file: `${attachDetach}disks/decide-attach.ts`,
+    find: `  const others = observed.attachments.filter((attachment) => attachment !== present);
+  if (others.some((other) => other.nodeName === nodeName)) {
+    return wait("it is attached to the node under another name: that attachment is detached first");
+  }`,
+    replace:
+      "  const others = observed.attachments.filter((attachment) => attachment.nodeName !== nodeName);",
+    rule: "C1",
+    story: "a disk is attached to one node by both paths, and the node's status lists it twice",
+    caughtBy: {
+      file: `${attachDetach}attach-detach-controller.test.ts`,
+      test: "CSI attaches nothing to the flipped node while the in-tree detach fails",
+    },
+  },
 ];

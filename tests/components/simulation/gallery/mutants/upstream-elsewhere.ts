@@ -279,4 +279,18 @@ export const upstreamElsewhere: readonly UpstreamMutant[] = [
       test: "comes to its end though the snapshot is deleted after a call without an answer",
     },
   },
+  {
+    name: "an-agent-changes-over-under-its-mounts",
+    upstream: "kubernetes#98687",
+    file: "packages/volumes/src/node/migration/decide-node-migration-step.ts",
+    find: "if (current === wanted) return { inTreeName, path: wanted, heldBy: [] };",
+    replace: 'if (inTreeName !== "") return { inTreeName, path: wanted, heldBy: [] };',
+    rule: "C1",
+    story:
+      "a node whose gates are flipped changes over at once, although pods on it use volumes of the old path",
+    caughtBy: {
+      file: "packages/volumes/src/node/node-migration.test.ts",
+      test: "are held back while a volume is mounted, reported, and take effect when the last is gone",
+    },
+  },
 ];
