@@ -393,6 +393,18 @@ describe("a CSI volume", () => {
     await first.stop();
   });
 
+  it("that waits for an attach is mounted once its driver needs none (node-agent.md 4.1; csi-plugin.md 3)", async () => {
+    const { world, agent } = await migratedNode();
+    world.driver.device = await world.disk("vol-1");
+    await world.volume("vol-1", { csi: { driver: driverName, volumeHandle: "vol-1", fsType: "ext4" } });
+    const pod = await world.pod("p", ["vol-1"]);
+    await world.until("in use", async () => (await inUse(world)).length === 1);
+    const spec = { attachRequired: false };
+    await world.kube.create(resources.csiDrivers, { metadata: { name: driverName }, spec }, world);
+    await world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
+    await world.until("not in use", async () => (await inUse(world)).length === 0);
+  });
+
   it("of a driver without attach needs no VolumeAttachment (csi-plugin.md 3)", async () => {
     const { world, agent } = await migratedNode();
     await world.kube.create(

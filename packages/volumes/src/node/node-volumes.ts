@@ -235,6 +235,10 @@ class RunningNodeVolumes implements NodeVolumes {
       this.#migration.wake();
     };
     this.#node.onChange({ added: (node) => onNode(undefined, node), updated: onNode });
+    const onDriver = ({ metadata, spec }: Stored<CSIDriver>) => {
+      if (spec.attachRequired === false) manager.needsNoAttach(metadata.name);
+    };
+    this.#csiDrivers.onChange({ added: onDriver, updated: (_before, after) => onDriver(after) });
     if (csiDrivers !== undefined) {
       const nodeInfo = new NodeInfoManager(env.kube, nodeName, this.#csiNode);
       const handlers = { CSIPlugin: csiRegistrationHandler(env, csiDrivers, nodeInfo) };

@@ -43,7 +43,7 @@ export class DesiredState {
     this.#onChange = onChange;
   }
 
-  /** Adds or replaces the pod's entry; the first pod fixes what the volume is capable of. */
+  /** Adds or replaces the pod's entry; the first pod fixes what the volume is capable of, until it needs no attach. */
   add({ pod, spec, outerNames, ...volume }: ResolvedVolume): void {
     const { uniqueName } = volume;
     const { uid } = pod.metadata;
@@ -52,6 +52,16 @@ export class DesiredState {
     this.#byPod.add(uid, uniqueName);
     this.#volumes.set(uniqueName, { ...entry, pods });
     if (!entry.pods.has(uid)) this.#onChange({ ...entry, pods });
+    if (!volume.attachable) this.needsNoAttach(uniqueName);
+  }
+
+  /** Its driver does without an attach by now (`CSIDriver.spec.attachRequired`). */
+  needsNoAttach(uniqueName: UniqueVolumeName): void {
+    const entry = this.#volumes.get(uniqueName);
+    if (entry?.attachable !== true) return;
+    const changed = { ...entry, attachable: false };
+    this.#volumes.set(uniqueName, changed);
+    this.#onChange(changed);
   }
 
   get(uniqueName: UniqueVolumeName): DesiredVolume | undefined {

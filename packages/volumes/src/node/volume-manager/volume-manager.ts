@@ -134,6 +134,15 @@ export class VolumeManager implements ManagedVolumes, Component {
     for (const uniqueName of uniqueNames) this.#wakeVolume(uniqueName);
   }
 
+  /** Volumes of the CSI driver that pods wait for need no attach any more. What was attached stays in use until it is unmounted. */
+  needsNoAttach(driver: string): void {
+    const { desired } = this.#states;
+    for (const { uniqueName, pods } of [...desired.volumes()]) {
+      const [pod] = pods.values();
+      if (pod?.spec.persistentVolume?.spec?.csi?.driver === driver) desired.needsNoAttach(uniqueName);
+    }
+  }
+
   /** What the volume is made from has changed: it is set up again for the pod, which goes on using it meanwhile. */
   remount(uniqueName: string, podUID: string): void {
     const { desired, remounts, records } = this.#states;

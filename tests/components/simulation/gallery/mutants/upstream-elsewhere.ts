@@ -293,4 +293,18 @@ export const upstreamElsewhere: readonly UpstreamMutant[] = [
       test: "are held back while a volume is mounted, reported, and take effect when the last is gone",
     },
   },
+  {
+    name: "a-volume-waits-for-an-attach-that-its-driver-does-without",
+    upstream: "kubernetes#100445",
+    file: "packages/volumes/src/node/volume-manager/desired-state.ts",
+    find: "    if (entry?.attachable !== true) return;\n",
+    replace: '    if (entry?.attachable !== true || uniqueName !== "") return;\n',
+    rule: "C8",
+    story:
+      "a CSIDriver without attach comes after the pod, which waits for ever for its volume to be attached",
+    caughtBy: {
+      file: "packages/volumes/src/node/node-volumes.test.ts",
+      test: "that waits for an attach is mounted once its driver needs none",
+    },
+  },
 ];
