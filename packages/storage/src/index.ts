@@ -113,6 +113,7 @@ export {
   madeByAnnotation,
   migratedPluginsAnnotation,
   migratedToAnnotation,
+  migrationPendingCondition,
   modifySecretNameAnnotation,
   modifySecretNamespaceAnnotation,
   nodeExpansionNotRequiredAnnotation,

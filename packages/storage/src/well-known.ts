@@ -14,6 +14,8 @@ export const selectedNodeAnnotation = "volume.kubernetes.io/selected-node";
 export const betaStorageClassAnnotation = "volume.beta.kubernetes.io/storage-class";
 /** On a CSINode: the in-tree plugins whose volumes this node treats as CSI, comma separated. */
 export const migratedPluginsAnnotation = "storage.alpha.kubernetes.io/migrated-plugins";
+/** Condition of a Node: volumes of an in-tree plugin keep it off the path that the node's gates want; its message names them. */
+export const migrationPendingCondition = "VolumeMigrationPending";
 /** On a Node: volumes that may be attached there although `status.volumesAttached` does not list them (decision 0003). */
 export const uncertainVolumesAnnotation = "longshore.dev/volumes-uncertain";
 /** On a Node: in-tree plugins that its agent is about to hand over to CSI, comma separated: nothing of theirs is attached in-tree (decision 0019). */

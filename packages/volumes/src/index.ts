@@ -103,7 +103,6 @@ export {
   type MeasuredPodVolume,
   type MountedVolume,
   MountTimeoutError,
-  migrationPendingCondition,
   type NodeVolumes,
   type NodeVolumesEnv,
   type NodeVolumesOptions,

@@ -42,6 +42,13 @@ it("shows the path of volumes and why a disk is held, with what drivers say made
       nodes: [
         { name: "n1", ready: true, migratedPlugins: ["kubernetes.io/aws-ebs"], drivers: ["ebs.csi.aws.com"] },
         { name: "n2", ready: false, cordoned: "crossing", migratedPlugins: [], drivers: [] },
+        {
+          name: "n3",
+          ready: true,
+          migratedPlugins: [],
+          migrationPending: "kubernetes.io/aws-ebs stays on in-tree, until vol-8 is detached",
+          drivers: [],
+        },
       ],
       volumes: [story],
       strays: [
@@ -67,9 +74,11 @@ it("shows the path of volumes and why a disk is held, with what drivers say made
   );
   const lines = wordsOf(text);
   expect(lines).toContainEqual(["n1", "yes", "-", "kubernetes.io/aws-ebs", "ebs.csi.aws.com"]);
-  expect(lines).toContainEqual(["CROSSING", "migrate kubernetes.io/aws-ebs: interrupted, 1 of 2 nodes done"]);
+  expect(lines).toContainEqual(["CROSSING", "migrate kubernetes.io/aws-ebs: interrupted, 1 of 3 nodes done"]);
   expect(lines).toContainEqual(["INTERRUPTED", "it has paused, 2026-01-01T11:30:00Z; run it again to go on"]);
   expect(lines).toContainEqual(["n2", "no", "by a crossing", "-", "-"]);
+  expect(lines).toContainEqual(["NODE", "NOT AS ITS GATES WANT"]);
+  expect(lines).toContainEqual(["n3", "kubernetes.io/aws-ebs stays on in-tree, until vol-8 is detached"]);
   expect(lines).toContainEqual([
     "a",
     "Bound",

@@ -17,6 +17,9 @@ export function clusterTables(
     listed(migratedPlugins),
     listed(drivers),
   ]);
+  const pendingRows = nodes.flatMap(({ name, migrationPending }) =>
+    migrationPending === undefined ? [] : [[name, migrationPending]],
+  );
   const volumeRows = volumes.map((volume) => [
     volume.name,
     volume.phase ?? "-",
@@ -29,6 +32,7 @@ export function clusterTables(
   const parts = [
     ...(crossed.length === 0 ? [] : [textTable(crossed)]),
     textTable([["NODE", "READY", "CORDONED", "MIGRATED", "DRIVERS"], ...nodeRows]),
+    ...(pendingRows.length === 0 ? [] : [textTable([["NODE", "NOT AS ITS GATES WANT"], ...pendingRows])]),
     textTable([["VOLUME", "PHASE", "CLAIM", "PLUGIN", "USED BY"], ...volumeRows]),
     textTable([
       ["DISK OF", "HELD ON", "BY", "SINCE", "ATTACHED", "BECAUSE"],

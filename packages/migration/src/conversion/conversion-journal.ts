@@ -72,8 +72,13 @@ interface JournalForm<J> {
   readonly clusterId: string;
 }
 
-/** The journals of a kind, by what names them; of two of one name the newer. @throws JournalError */
-export async function journalsIn<J extends Counted & { readonly clusterId: string }>(
+type Finishing = Counted & { readonly clusterId: string; readonly finishedAt?: string };
+
+/**
+ * The journals of a kind, by what names them; of two of one name the newer. Where the file says that the run has ended, and the ConfigMap
+ * that it has not, the API server was restored from a backup: the ConfigMap is as old as the objects. @throws JournalError
+ */
+export async function journalsIn<J extends Finishing>(
   { kube, host, dir }: JournalPlaces,
   { label, parse, keyOf, clusterId }: JournalForm<J>,
   signal: AbortSignal,
@@ -83,7 +88,9 @@ export async function journalsIn<J extends Counted & { readonly clusterId: strin
     if (journal.clusterId !== clusterId) return;
     const name = keyOf(journal);
     const other = found.get(name);
-    if (other === undefined || (journal.writes ?? 0) > (other.writes ?? 0)) found.set(name, journal);
+    const isOfObjects = other?.finishedAt !== undefined && journal.finishedAt === undefined;
+    if (other === undefined || isOfObjects || (journal.writes ?? 0) > (other.writes ?? 0))
+      found.set(name, journal);
   };
   for (const file of (await host.readDirectory(dir)) ?? []) {
     if (!file.endsWith(".json")) continue;

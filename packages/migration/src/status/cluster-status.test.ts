@@ -93,6 +93,15 @@ it("shows the path of each volume on its node, by the node's annotation", async 
   });
 });
 
+it("says of a node that is not on the path that its gates want what keeps it from it", async () => {
+  const pending = { type: "VolumeMigrationPending", message: "kubernetes.io/aws-ebs stays on in-tree" };
+  const status = await statusOf(
+    node("n1", { conditions: [{ ...pending, status: "True" }] }),
+    node("n2", { conditions: [{ ...pending, status: "False" }] }),
+  );
+  expect(status.nodes.map(({ migrationPending }) => migrationPending)).toEqual([pending.message, undefined]);
+});
+
 it("names who holds a disk since when, and why it is not released", async () => {
   const inTree = "kubernetes.io/aws-ebs/vol-b";
   const status = await statusOf(

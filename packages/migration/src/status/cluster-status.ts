@@ -3,6 +3,7 @@
  * holds which disk. A pure function of what was read. Source: docs/behaviour/migration-controllers.md C1, C2.
  */
 import type { Node, PersistentVolume, Stored } from "@longshore/kube";
+import { migrationPendingCondition } from "@longshore/storage";
 import { type AssessView, assessView } from "../assess/assess-view.ts";
 import type { Inventory } from "../assess/inventory.ts";
 import { isCordonedForCrossing } from "../crossing/cordon.ts";
@@ -19,6 +20,8 @@ export interface NodeStatus {
   readonly kubelet?: string;
   /** In-tree names of the plugins whose volumes it serves through CSI. */
   readonly migratedPlugins: readonly string[];
+  /** Which plugins are not on the path that its gates want, and what has to go first; left out where all are. */
+  readonly migrationPending?: string;
   /** Names of the drivers that are registered there. */
   readonly drivers: readonly string[];
 }
@@ -94,9 +97,15 @@ function nodesOf({ nodes, csiNodes }: Inventory): NodeStatus[] {
       ...cordonOf(node),
       ...(kubelet === undefined ? {} : { kubelet }),
       migratedPlugins: migratedPluginsOf(csiNode),
+      ...pendingOf(node),
       drivers: (csiNode?.spec.drivers ?? []).map(({ name }) => name),
     };
   });
+}
+
+function pendingOf({ status }: Stored<Node>): Pick<NodeStatus, "migrationPending"> {
+  const condition = status?.conditions?.find(({ type }) => type === migrationPendingCondition);
+  return condition?.status === "True" ? { migrationPending: condition.message ?? "" } : {};
 }
 
 function cordonOf(node: Stored<Node>): Pick<NodeStatus, "cordoned"> {

@@ -58,6 +58,29 @@ describe("a world of the swarm", { timeout: 120_000 }, () => {
   });
 });
 
+describe("a world of the swarm whose API server is restored from backups", { timeout: 120_000 }, () => {
+  it.each([
+    ["crossings", ["crossing", "podDeleted"]],
+    ["flips of gates", ["gateFlip", "podDeleted"]],
+  ] as const)(
+    "comes to rest with the contract held, with %s: nodes that run on say again which path their volumes take",
+    async (_what, others) => {
+      const operations = [...others, "restoredFromBackup"] as const;
+      const nodeDecides = others[0] === "gateFlip";
+      const results = [1, 2, 3].map((seed) =>
+        simulateWorld({
+          seed,
+          plan: { ...plan, zones: 1, replicas: 2, nodeDecides, faults: {}, operations, rounds: 8 },
+        }),
+      );
+      const played = await Promise.all(results);
+      expect(played.flatMap(({ violations }) => violations)).toEqual([]);
+      const { never } = coverage(played);
+      for (const kind of operations) expect(never).not.toContain(kind);
+    },
+  );
+});
+
 describe("a world of the swarm with a Flexvolume driver", { timeout: 120_000 }, () => {
   it("comes to rest with the contract held while drivers are removed, replaced and their callers die (flexvolume.md 8)", async () => {
     const operations = [

@@ -1,4 +1,3 @@
-export { migrationPendingCondition } from "./migration/migration-condition.ts";
 export {
   type MountedVolume,
   type NodeVolumes,

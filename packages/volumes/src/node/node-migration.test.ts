@@ -1,8 +1,12 @@
 /** Flipping the gates of a node that was not drained: C1 over C5 (docs/contract.md), in both directions. */
 import { resources } from "@longshore/kube";
-import { changingOverAnnotation, pluginsChangingOver, uncertainVolumesAnnotation } from "@longshore/storage";
+import {
+  changingOverAnnotation,
+  migrationPendingCondition,
+  pluginsChangingOver,
+  uncertainVolumesAnnotation,
+} from "@longshore/storage";
 import { describe, expect, it } from "vitest";
-import { migrationPendingCondition } from "./migration/migration-condition.ts";
 import { csiName, driverName, inTreeName, NodeWorld, type RunningAgent } from "./testing/node-world.ts";
 
 const off = { CSIMigration: true, CSIMigrationAWS: false };
@@ -310,5 +314,56 @@ describe("the announcement of a change to CSI", () => {
     expect(await announced(world)).toEqual([]);
     expect(await world.migratedPlugins()).toBeUndefined();
     await second.stop();
+  });
+});
+
+describe("an API server that is restored from a backup while the agent runs", () => {
+  const ref = { name: "node-1" };
+  /** The watch of the Node cannot go on. */
+  const restored = async (world: NodeWorld, annotations: Parameters<NodeWorld["patchNode"]>[0] = {}) => {
+    world.watchesExpire = true;
+    await world.patchNode({ ...annotations, "example.com/restored": "yes" });
+  };
+  const mountedByCsi = async () => {
+    const world = await NodeWorld.create();
+    await world.serveDriver();
+    await world.volume("vol-1");
+    const agent = world.start(on);
+    const pod = await world.pod("p", ["vol-1"]);
+    await world.attachCsi("vol-1");
+    await world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
+    return { world, agent };
+  };
+
+  it("has, a minute later, a CSINode with the plugins and drivers of the agent again (node-agent.md 2.4; contract.md C1)", async () => {
+    const { world, agent } = await mountedByCsi();
+    const csiNode = await world.kube.get(resources.csiNodes, ref, world);
+    if (csiNode === undefined) throw new Error("no CSINode");
+    const older = { ...csiNode, metadata: { ...csiNode.metadata, annotations: {} }, spec: { drivers: [] } };
+    await world.kube.update(resources.csiNodes, older, world);
+    await restored(world);
+    await world.until("it is as it was", async () => (await world.migratedPlugins()) === plugin, 61_000);
+    const again = await world.kube.get(resources.csiNodes, ref, world);
+    expect(again?.spec).toEqual(csiNode.spec);
+    await agent.stop();
+  });
+
+  it("does not get back the entry of a driver that has gone (node-agent.md 2.3)", async () => {
+    const { world, agent } = await mountedByCsi();
+    await world.removeRegistration();
+    await world.clock.advance(10_000);
+    await restored(world);
+    await world.clock.advance(60_000);
+    expect((await world.kube.get(resources.csiNodes, ref, world))?.spec.drivers ?? []).toEqual([]);
+    await agent.stop();
+  });
+
+  it("keeps no announcement that has been taken back: in-tree disks are attached again (node-agent.md 2.4)", async () => {
+    const world = await NodeWorld.create();
+    const agent = world.start(off);
+    await world.until("ready", () => isReady(world, agent));
+    await restored(world, { [changingOverAnnotation]: plugin });
+    await world.until("it is gone", async () => pluginsChangingOver(await world.node()).length === 0, 61_000);
+    await agent.stop();
   });
 });

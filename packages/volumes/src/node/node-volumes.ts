@@ -188,6 +188,18 @@ class RunningNodeVolumes implements NodeVolumes {
     this.#manager = this.#start();
   }
 
+  /** The Node is listed anew where its watch cannot go on: the API server may have been restored from a backup. */
+  #followLists(): Component {
+    const { progress } = this.#node;
+    let known = progress.lastListApplied;
+    const stop = progress.onProgress(() => {
+      if (progress.lastListApplied === known) return;
+      known = progress.lastListApplied;
+      this.#migration.mayBeRestored();
+    });
+    return { stop: async () => stop() };
+  }
+
   async #start(): Promise<VolumeManager | undefined> {
     const env = this.#env;
     const { nodeName, rootDir } = this.#options;
@@ -226,7 +238,7 @@ class RunningNodeVolumes implements NodeVolumes {
       if (uniqueName !== undefined) stats.wake(uniqueName);
     });
     this.#migration.follow(manager);
-    this.#parts.push(manager);
+    this.#parts.push(manager, this.#followLists());
     const onNode = (before: Node | undefined, after: Node) => {
       if (volumesOf(before) === volumesOf(after)) return;
       const known = new Set(before?.status?.volumesAttached?.map(({ name }) => name));

@@ -3,7 +3,14 @@
  * objects, and the parts of the world that controllers talk to.
  */
 import { setMaxListeners } from "node:events";
-import { createApiServer, memoryStore } from "@longshore/apiserver";
+import {
+  type ApiServer,
+  createApiServer,
+  type MemoryBackup,
+  type MemoryStore,
+  memoryStore,
+  restoredMemoryStore,
+} from "@longshore/apiserver";
 import {
   apiVersionOf,
   type CSINode,
@@ -49,6 +56,9 @@ export class ControlPlane {
   readonly kube: KubeClient;
   readonly signal = unboundedSignal();
   readonly #components: Component[] = [];
+  #store: MemoryStore = memoryStore();
+  #api: ApiServer;
+  #restores = 0;
 
   constructor(seed = 1) {
     const logger: Logger = {
@@ -59,7 +69,33 @@ export class ControlPlane {
       child: () => logger,
     };
     this.env = { clock: this.clock, random: new SeededRandom(seed), logger, meter: noMeter };
-    this.kube = createApiServer(this.env, { store: memoryStore() }).client();
+    this.#api = createApiServer(this.env, { store: this.#store });
+    this.kube = this.#followingClient();
+  }
+
+  /** A backup of all objects as they are now. */
+  backUp(): MemoryBackup {
+    return this.#store.backUp();
+  }
+
+  /** Restarts the API server on a store that is restored from a backup; what was started goes on. */
+  async restore(backup: MemoryBackup): Promise<void> {
+    await this.clock.run(this.#api.stop());
+    this.#store = restoredMemoryStore(backup, this.env.clock.now());
+    // A stream that has not been used: no UID is given twice.
+    const random = this.env.random.fork(`restore ${++this.#restores}`);
+    this.#api = createApiServer({ ...this.env, random }, { store: this.#store });
+  }
+
+  /** A client of whichever API server runs. */
+  #followingClient(): KubeClient {
+    return new Proxy(this.#api.client(), {
+      get: (_first, key) => {
+        const now = this.#api.client();
+        const member: unknown = Reflect.get(now, key);
+        return typeof member === "function" ? member.bind(now) : member;
+      },
+    });
   }
 
   /** Keeps a component to be stopped at the end. */

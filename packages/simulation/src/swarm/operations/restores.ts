@@ -15,6 +15,8 @@ import { worldOf } from "../../world.ts";
 import { namespace, type Operation, type Operators } from "./operators.ts";
 
 type Cluster = Operators["env"]["cluster"];
+/** Within so long each agent that runs has written its CSINode again, in milliseconds. */
+const agentsStateMs = 61_000;
 type Volume = Stored<PersistentVolume>;
 type Backup = ReturnType<Cluster["backUp"]>;
 
@@ -43,6 +45,7 @@ async function restore(operators: Operators, name: string, backup: Backup): Prom
     returned: returned.map(({ metadata }) => metadata.uid),
   });
   for (const volume of known) await operators.insist(() => makeKnown(operators, volume));
+  await operators.env.clock.sleep(agentsStateMs, operators.signal);
   await operators.insist(() => settleAttachments(operators));
   operators.later(0, () => removeEmpty(operators, returned));
   await operators.decideAgain();

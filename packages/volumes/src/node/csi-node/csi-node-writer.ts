@@ -51,6 +51,8 @@ const retryBackoff = { initialMs: 10, maximumMs: 1250, factor: 5, jitter: 0.1 };
 export class CsiNodeWriter {
   readonly #env: RuntimeEnv & { readonly kube: KubeClient };
   readonly #nodeName: string;
+  /** What drivers have registered with, by their names. */
+  readonly #drivers = new Map<string, DriverInfo>();
   /** What the annotation is to list; undefined: not decided yet. */
   #migrated: ReadonlySet<string> | undefined;
   /**
@@ -72,19 +74,24 @@ export class CsiNodeWriter {
     return this.#env.kube.get(resources.csiNodes, { name: this.#nodeName }, { signal });
   }
 
-  /** Makes the annotation list exactly these plugins, now and with every later write. */
+  /**
+   * Makes the annotation list exactly these plugins, now and with every later write. Entries of drivers that have registered are put back
+   * where they are missing.
+   */
   async setMigratedPlugins(plugins: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
     this.#migrated = plugins;
-    await this.#change({ kind: "publishMigratedPlugins" }, signal);
+    await this.#change({ kind: "publish" }, signal);
   }
 
   /** Adds the driver's entry or replaces it; an equal one stays. */
-  setDriver(name: string, info: DriverInfo, signal: AbortSignal): Promise<void> {
-    return this.#change({ kind: "setDriver", name, info }, signal);
+  async setDriver(name: string, info: DriverInfo, signal: AbortSignal): Promise<void> {
+    await this.#change({ kind: "setDriver", name, info }, signal);
+    this.#drivers.set(name, info);
   }
 
   /** Removes the driver's entry; a missing entry or object is fine. */
   removeDriver(name: string, signal: AbortSignal): Promise<void> {
+    this.#drivers.delete(name);
     return this.#change({ kind: "removeDriver", name }, signal);
   }
 
@@ -122,7 +129,8 @@ export class CsiNodeWriter {
       if (this.#node !== undefined) this.#oldDrivers ??= await this.#readOldDrivers(signal);
     }
     const oldDrivers = this.#oldDrivers ?? [];
-    return { change, stored, node: this.#node, oldDrivers, migrated: this.#migrated, failure: undefined };
+    const said = { drivers: this.#drivers, migrated: this.#migrated };
+    return { change, stored, node: this.#node, oldDrivers, ...said, failure: undefined };
   }
 
   /** A server without the resource, or one that does not let the node read it, has nothing to take over. */

@@ -16,7 +16,7 @@ const d = { name: "d", nodeID: "i-1" };
 const other = { name: "other", nodeID: "o-1" };
 const set: CsiNodeChange = { kind: "setDriver", name: "d", info };
 const remove: CsiNodeChange = { kind: "removeDriver", name: "d" };
-const publish: CsiNodeChange = { kind: "publishMigratedPlugins" };
+const publish: CsiNodeChange = { kind: "publish" };
 const ebs = new Set(["kubernetes.io/aws-ebs"]);
 const node = { metadata: { name: "n", uid: "u-1", resourceVersion: "7" } } as Stored<Node>;
 
@@ -30,6 +30,7 @@ const nothing = {
   stored: undefined,
   node: undefined,
   oldDrivers: [],
+  drivers: new Map(),
   migrated: undefined,
   failure: undefined,
 };

@@ -34,8 +34,8 @@ const attemptsMax = 4;
 export type CsiNodeChange =
   | { readonly kind: "setDriver"; readonly name: string; readonly info: DriverInfo }
   | { readonly kind: "removeDriver"; readonly name: string }
-  /** The annotation alone. */
-  | { readonly kind: "publishMigratedPlugins" };
+  /** The annotation, and the entries of the drivers that have registered: another may have written, or an older object was restored. */
+  | { readonly kind: "publish" };
 
 /** This node's CSINode as a change sees it, by live readings. */
 export interface ObservedCsiNode {
@@ -45,6 +45,8 @@ export interface ObservedCsiNode {
   readonly node: Stored<Node> | undefined;
   /** What a CSINode that is made takes over from the node's CSINodeInfo. */
   readonly oldDrivers: readonly CSINodeDriver[];
+  /** What this agent's drivers have registered with, by their names. */
+  readonly drivers: ReadonlyMap<string, DriverInfo>;
   /** What the annotation is to list; undefined: not decided yet, so it is left as it is. */
   readonly migrated: ReadonlySet<string> | undefined;
   /** The write that has just failed; `attempts`: how many of this change have. */
@@ -73,13 +75,13 @@ export function decideCsiNodeStep(observed: ObservedCsiNode): CsiNodeStep {
   if (stored === undefined) {
     if (change.kind === "removeDriver") return { step: "settle" };
     if (node === undefined) return { step: "waitForNode" };
-    const csiNode = withAnnotation(changed(newCsiNode(node, oldDrivers), change), migrated);
+    const csiNode = withAnnotation(changed(newCsiNode(node, oldDrivers), observed), migrated);
     return { step: "create", csiNode };
   }
   if (change.kind !== "removeDriver" && isOfAnother(stored, node)) {
     return node === undefined ? { step: "waitForNode" } : { step: "removeOld", uid: stored.metadata.uid };
   }
-  const csiNode = withAnnotation(changed(stored, change), migrated);
+  const csiNode = withAnnotation(changed(stored, observed), migrated);
   return csiNode === stored ? { step: "settle" } : { step: "update", csiNode };
 }
 
@@ -99,14 +101,14 @@ function afterFailure(
   return isLost && attempts < attemptsMax ? { step: "retry", attempts } : { step: "fail", error };
 }
 
-function changed(csiNode: CSINode, change: CsiNodeChange): CSINode {
+function changed(csiNode: CSINode, { change, drivers }: ObservedCsiNode): CSINode {
   switch (change.kind) {
     case "setDriver":
       return withDriver(csiNode, change.name, change.info);
     case "removeDriver":
       return withoutDriver(csiNode, change.name);
-    case "publishMigratedPlugins":
-      return csiNode;
+    case "publish":
+      return [...drivers].reduce((node, [name, info]) => withDriver(node, name, info), csiNode);
   }
 }
 

@@ -23,6 +23,11 @@ export class ChangingOver {
     return this.#mayBeThere;
   }
 
+  /** The Node may be an older one by now. */
+  doubt(): void {
+    this.#mayBeThere = true;
+  }
+
   /** Announces the plugin beside those announced before. @returns the Node as this request left it */
   announce(inTreeName: string, signal: AbortSignal): Promise<Stored<Node>> {
     // Before the request: it may take effect although its answer is lost.

@@ -2,6 +2,7 @@
  * Decides the next step of this node's migration: its CSINode annotation says which plugins are CSI's, its volume
  * manager does the same, and both switch to what the gates want once nothing is left on the current path.
  *
+ *     the objects may be older ─► write annotation ─► end announcement ─► apply
  *     suspend ─► look ─► announce (to CSI only) ─► write annotation ─► end announcement ─► apply
  *        └── held: what is there stays on its path ──────────────────────────────────────────┘
  *

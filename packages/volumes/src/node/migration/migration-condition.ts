@@ -1,9 +1,7 @@
 /** What a node says about plugins that are not yet on the way that the gates want. Source: docs/behaviour/node-agent.md 2.4. */
 import { apiTime, type NodeCondition } from "@longshore/kube";
+import { migrationPendingCondition } from "@longshore/storage";
 import type { VolumePath } from "../volume-manager/volume-paths.ts";
-
-/** Condition of the Node: some plugin's volumes are not yet on the way that the gates want. */
-export const migrationPendingCondition = "VolumeMigrationPending";
 
 /** A plugin, its way, and what holds it there. */
 export interface PluginPath {

@@ -1,12 +1,8 @@
 /** What a node says of its migration: why it is not Ready, the condition, events. Source: docs/behaviour/node-agent.md 2.4. */
 import { apiVersionOf, type EventRecorder, type NodeCondition, resources } from "@longshore/kube";
 import type { Clock } from "@longshore/runtime";
-import {
-  migrationCondition,
-  migrationPendingCondition,
-  type PluginPath,
-  switchedMessage,
-} from "./migration-condition.ts";
+import { migrationPendingCondition } from "@longshore/storage";
+import { migrationCondition, type PluginPath, switchedMessage } from "./migration-condition.ts";
 
 /** What the status works with. */
 export interface MigrationStatusEnv {

@@ -48,6 +48,8 @@ export class NodeMigration implements Component {
   #onInitialised: () => void = () => {};
   /** What the CSINode's annotation lists for certain. */
   #written: readonly string[] | undefined;
+  /** What is stored may be older than that. */
+  #mayBeOlder = false;
   #failures = 0;
   #retryAtMs = 0;
 
@@ -107,6 +109,17 @@ export class NodeMigration implements Component {
     if (!this.#isInitialised || this.#plugins.areHeld) this.#controller.wake(this.#env.nodeName);
   }
 
+  /**
+   * The API server may be one that was restored from a backup, whose CSINode, and what the Node announces, are older than this agent
+   * (docs/playbooks/control-plane-restored-mid-crossing.md): looks at both, and puts them right.
+   */
+  mayBeRestored(): void {
+    if (!this.#isInitialised) return;
+    this.#mayBeOlder = true;
+    this.#changingOver.doubt();
+    this.#controller.wake(this.#env.nodeName);
+  }
+
   // Observe
 
   async #observe(signal: AbortSignal): Promise<ObservedMigration> {
@@ -130,7 +143,7 @@ export class NodeMigration implements Component {
     return {
       retryAtMs: this.#retryAtMs,
       isInitialised: this.#isInitialised,
-      written: this.#written,
+      written: this.#mayBeOlder ? undefined : this.#written,
       mayBeAnnounced: this.#changingOver.mayBeThere,
     };
   }
@@ -206,6 +219,7 @@ export class NodeMigration implements Component {
   async #writeAnnotation(migrated: readonly string[], observed: ObservedMigration, signal: AbortSignal) {
     // Until the answer is there, it is not certain what the annotation lists.
     this.#written = undefined;
+    this.#mayBeOlder = false;
     await this.#env.csiNode.setMigratedPlugins(new Set(migrated), signal);
     this.#written = migrated;
     return this.#again(observed);
@@ -220,7 +234,7 @@ export class NodeMigration implements Component {
       : backoffMs(initialBackoff, this.#failures, random);
     this.#retryAtMs = clock.monotonicMs() + waitMs;
     if (this.#isInitialised) {
-      logger.warn("changing a plugin over failed", { error: reason });
+      logger.warn("bringing the CSINode up to date failed", { error: reason });
       this.#resumeUnchanged();
     } else {
       logger.warn("CSINode not initialised yet", { error: reason });

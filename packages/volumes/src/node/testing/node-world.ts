@@ -5,6 +5,7 @@
 import { type ApiServer, createApiServer, memoryStore } from "@longshore/apiserver";
 import { inProcessCsi } from "@longshore/csi";
 import {
+  KubeApiError,
   type KubeClient,
   type Node,
   type PersistentVolume,
@@ -46,6 +47,15 @@ export interface RunningAgent {
   stop(): Promise<void>;
 }
 
+const expired = new KubeApiError({
+  kind: "Status",
+  apiVersion: "v1",
+  status: "Failure",
+  code: 410,
+  reason: "Expired",
+  message: "too old resource version",
+});
+
 type WatchedEnv = Partial<Pick<RuntimeEnv, "logger" | "meter">>;
 
 /** Everything around one node. */
@@ -77,6 +87,8 @@ export class NodeWorld {
   apiDown: Error | undefined;
   /** Set: events of watches wait for it. */
   watchesHeld: Promise<void> | undefined;
+  /** True: the next event of each watch is 410 Expired, so that its client lists again. */
+  watchesExpire = false;
   /** What agents asked of the API server, e.g. `get nodes`. */
   readonly requests: string[] = [];
 
@@ -223,6 +235,7 @@ export class NodeWorld {
   async *#held(events: AsyncIterable<unknown>): AsyncGenerator {
     for await (const event of events) {
       await this.watchesHeld;
+      if (this.watchesExpire) throw expired;
       yield event;
     }
   }
