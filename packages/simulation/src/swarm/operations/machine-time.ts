@@ -1,5 +1,4 @@
 /** Operations on the time of a machine: it is paused as a virtual machine is, or its clock jumps. */
-import { resources } from "@longshore/kube";
 import type { Operation } from "./operators.ts";
 
 /** After this time a volume in use would be detached by force, where that were switched on. */
@@ -15,9 +14,8 @@ export const nodePaused: Operation = (operators, { target, ms, isOn, happens }) 
   const node = operators.nodeAt(target);
   const machine = operators.env.machineOf(node);
   const pausedMs = isOn ? forceDetachMs + ms : ms;
-  const nodes = operators.env.cluster.objects(resources.nodes);
-  if (!nodes.some(({ metadata }) => metadata.name === node)) return;
-  if (machine.isPaused || !happens(`${node} is paused for ${pausedMs} ms`)) return;
+  if (machine.isPaused || !operators.hasNode(node)) return;
+  if (!happens(`${node} is paused for ${pausedMs} ms`)) return;
   machine.pause();
   operators.later(pausedMs, async () => machine.resume());
 };
