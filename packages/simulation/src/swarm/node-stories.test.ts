@@ -14,6 +14,42 @@ const calm = {
   rounds: 3,
 } as const;
 
+/** Forced plans of small worlds, by an operation that stops something. */
+const stopped: Readonly<Record<"nodePaused" | "leaderPaused", Partial<SwarmPlan>>> = {
+  nodePaused: {
+    rounds: 4,
+    operations: [
+      "nodePaused",
+      "clockJump",
+      "nodeDeleted",
+      "nodeReplaced",
+      "outOfService",
+      "claimGrown",
+      "snapshotRestored",
+    ],
+  },
+  leaderPaused: {
+    rounds: 6,
+    volumes: ["flexvolume"],
+    operations: [
+      "flexDriverChanged",
+      "leaderPaused",
+      "componentCrash",
+      "componentRestart",
+      "powerLoss",
+      "podDeleted",
+      "drain",
+      "nodeReplaced",
+      "nodePaused",
+      "outOfService",
+      "nodeDeleted",
+      "zoneOutage",
+      "crossing",
+      "scale",
+    ],
+  },
+};
+
 // A Node was deleted while its agent runs. The agent made the Node again, but not its CSINode, so nothing was ever detached there
 // (C8). Started again, it let a driver make the CSINode without the annotation, so that volumes in use by CSI counted as in-tree (C1).
 it.each(["rbd", "gce-pd"] as const)(
@@ -132,6 +168,25 @@ it.each(["aws-ebs", "rbd"] as const)(
       rounds: 10,
     }),
 );
+
+// Whoever deletes a Node says that its machine is gone, unless its agent makes it again within 40 s. The agent of a machine that is paused
+// cannot: volumes were taken from under its mounts (C2).
+it.each([78, 117, 175])(
+  "a Node is deleted, and its machine would be paused before it is made again: small world %i (contract.md C2, C8)",
+  async (seed) => {
+    const { violations, counters } = await simulateSmallWorld({ seed, plan: stopped.nodePaused });
+    expect(violations).toEqual([]);
+    expect(counters.nodeDeleted).toBeGreaterThan(0);
+  },
+);
+
+// The Flexvolume driver of the control plane was missing when the volume was to be detached. The next controller manager did not know of the
+// attachment, which was off the Node's list and in no record (C8).
+it("a Flexvolume is about to be detached when the controller manager ends: small world 678 (contract.md C8)", async () => {
+  const { violations, counters } = await simulateSmallWorld({ seed: 678, plan: stopped.leaderPaused });
+  expect(violations).toEqual([]);
+  expect(counters.flexDriverChanged).toBeGreaterThan(0);
+});
 
 async function expectKept(seed: number, plan: SwarmPlan): Promise<void> {
   const { violations, counters, acknowledgedWrites } = await simulateWorld({ seed, plan });

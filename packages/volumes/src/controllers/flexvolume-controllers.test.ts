@@ -1,12 +1,14 @@
 /** Flexvolumes in the controllers, with drivers that come, change and go. Source: docs/behaviour/flexvolume.md 4 and 8. */
 import { resources } from "@longshore/kube";
 import { featureGates } from "@longshore/runtime";
+import { uncertainVolumesOf } from "@longshore/storage";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { volumeGates } from "../csimigration/volume-gates.ts";
 import { flexVolumeProber } from "../plugins/flexvolume/flexvolume-prober.ts";
 import {
   driverDirectory,
   flexWorld,
+  hangs,
   onlyInit,
   type TestFlexDriver,
 } from "../plugins/flexvolume/testing/flex-world.ts";
@@ -98,6 +100,29 @@ describe("attach and detach of a Flexvolume", () => {
     await plane.pass(300_000);
     expect(await plane.volumesAttached("n1")).toEqual([uniqueName]);
     expect(commands()).not.toContain("detach");
+  });
+
+  // Off the Node's list, it was in no record: the next controller did not know that it is attached.
+  it("detaches what an earlier controller was about to detach (contract.md C8; controllers.md A8)", async () => {
+    const driver = attaching();
+    let isFirst = true;
+    await world.install("v.io~d", (command, args, signal) => {
+      if (command !== "detach" || !isFirst) return driver(command, args, signal);
+      isFirst = false;
+      return hangs(command, args, signal);
+    });
+    const first = start();
+    await flexPod("p");
+    await plane.pass(5_000);
+    await plane.delete(resources.pods, "p", "default");
+    await plane.pass(5_000);
+    expect(commands()).toContain("detach");
+    expect(await plane.volumesAttached("n1")).toEqual([]);
+    await plane.clock.run(first.stop());
+    start();
+    await plane.pass(60_000);
+    expect(commands().filter((command) => command === "detach")).toHaveLength(2);
+    expect(uncertainVolumesOf(await plane.get(resources.nodes, "n1"))).toEqual([]);
   });
 
   it("attaches nothing for a driver that does not (flexvolume.md 4.4)", async () => {

@@ -250,6 +250,24 @@ describe("going back to in-tree", () => {
     await second.stop();
   });
 
+  // The volume's PersistentVolume cannot be read: it counts as one that crosses. The CSINode listed the plugin above an in-tree mount (C5).
+  it("has not to be done by a node that lost its CSINode and has in-tree volumes beside one of the driver (node-agent.md 2.4; contract.md C1, C5)", async () => {
+    const { world, agent: first, pod } = await nodeWithVolume(directions[0] as Direction);
+    await world.volume("native", { csi: { driver: driverName, volumeHandle: "native", fsType: "ext4" } });
+    const other = await world.pod("q", ["native"]);
+    await world.attachCsi("native");
+    await world.clock.run(first.volumes.waitForAttachAndMount(other, world.signal));
+    world.running.add(other.metadata.uid);
+    first.crash();
+    await world.kube.delete(resources.csiNodes, { name: "node-1" }, world);
+    await world.removeVolume("native");
+    const second = world.start(off);
+    await world.until("ready", () => isReady(world, second));
+    expect(await world.migratedPlugins()).toBeUndefined();
+    await world.until("mounted", () => second.volumes.mountedVolumes(pod.metadata.uid).size === 1);
+    await second.stop();
+  });
+
   it("waits for the VolumeAttachment of a volume that the status no longer names (node-agent.md 2.4; contract.md C1)", async () => {
     const { world, agent: first } = await nodeWithVolume(directions[1] as Direction);
     await first.stop();

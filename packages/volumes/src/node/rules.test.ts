@@ -47,6 +47,14 @@ describe("the migration decision", () => {
     { wanted: "csi", annotated: "csi", left: { "in-tree": [], csi: ["v"] }, expect: "settled csi" },
     { wanted: "in-tree", annotated: "csi", left: { "in-tree": [], csi: ["v"] }, expect: "held csi" },
     { wanted: "in-tree", annotated: "csi", left: { "in-tree": ["v"], csi: [] }, expect: "settled in-tree" },
+    { wanted: "in-tree", annotated: undefined, left: { "in-tree": [], csi: ["v"] }, expect: "held csi" },
+    { wanted: "csi", annotated: undefined, left: { "in-tree": ["v"], csi: ["w"] }, expect: "held in-tree" },
+    {
+      wanted: "in-tree",
+      annotated: undefined,
+      left: { "in-tree": ["v"], csi: ["w"] },
+      expect: "settled in-tree",
+    },
     {
       wanted: "in-tree",
       annotated: "in-tree",

@@ -38,10 +38,13 @@ export const nodeReplaced: Operation = async (operators, { target, ms, happens }
   });
 };
 
-/** A machine is off, and its administrator says so with the taint: its volumes go to other nodes at once. */
+/**
+ * A machine is off, and its administrator says so with the taint: its volumes go to other nodes at once. Not while its Node is missing: there
+ * is nothing to taint, and a machine whose Node went with it is `nodeReplaced`.
+ */
 export const outOfService: Operation = async (operators, { target, ms, happens }) => {
   const node = operators.nodeAt(target);
-  if (!runs(operators, node)) return;
+  if (!runs(operators, node) || !operators.hasNode(node)) return;
   if (!happens(`${node} is off for ${goneMs + ms} ms, and out of service`)) return;
   await operators.env.losePower(node);
   await operators.insist(() => setTaint(operators, node, true));

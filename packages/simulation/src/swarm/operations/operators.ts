@@ -134,6 +134,11 @@ export class Operators {
     this.#inTheEnd.push({ what, holds });
   }
 
+  /** Whether there is a Node of this name: an operator sees no other. */
+  hasNode(name: string): boolean {
+    return this.env.cluster.objects(resources.nodes).some(({ metadata }) => metadata.name === name);
+  }
+
   /** The name of the node that is meant. */
   nodeAt(target: number): string {
     const { nodes } = this.env.cluster.config;

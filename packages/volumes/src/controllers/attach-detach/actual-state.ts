@@ -11,8 +11,8 @@
  * provider or a VolumeAttachment says of it on the side changes it only while no operation of the disk is under way.
  *
  * Invariant: what is not reported and may be attached nevertheless is in the node's record of uncertain
- * volumes (`uncertain-volumes.ts` of storage), as far as its plugin can migrate: then a crossing waits for it,
- * and the next controller finds it.
+ * volumes (`uncertain-volumes.ts` of storage): then a crossing waits for it, and the next controller finds it. Only a
+ * driver's own volumes need no record: they have VolumeAttachments.
  */
 import { MultiMap } from "@longshore/runtime";
 import { uncertainVolumesText } from "@longshore/storage";
@@ -20,6 +20,7 @@ import type { UniqueVolumeName } from "../../framework/unique-volume-name.ts";
 import type { VolumeSpec } from "../../framework/volume-spec.ts";
 import type { CountedVolumes } from "../../metrics/counted-volumes.ts";
 import { volumePluginLabelOfName } from "../../metrics/volume-plugin-label.ts";
+import { csiPluginName } from "../../plugins/csi/csi-names.ts";
 import { inTreePluginOfIdentity, isProvisional, type VolumeIdentity } from "./volume-identity.ts";
 
 /** One volume on one node. */
@@ -241,6 +242,6 @@ export class ActualState {
 }
 
 /** Whether an object records the attachment: the node's status, or the node's record of uncertain volumes. */
-function isRecorded({ reported, identity }: Attachment): boolean {
-  return reported || inTreePluginOfIdentity(identity) !== undefined;
+function isRecorded({ reported, pluginName, identity }: Attachment): boolean {
+  return reported || pluginName !== csiPluginName || inTreePluginOfIdentity(identity) !== undefined;
 }

@@ -220,7 +220,8 @@ describe("states", () => {
       devicePath: "",
     };
     const attachment = actual.put({ ...entry, confirmed: false });
-    expect([actual.report("n").listed, actual.isDirty("n")]).toEqual([[], false]);
+    expect(actual.report("n")).toMatchObject({ listed: [], record: "x/y/1" });
+    expect(actual.isDirty("n")).toBe(true);
     actual.put({ ...entry, devicePath: "/dev/x", confirmed: true });
     actual.put({ ...entry, confirmed: false });
     expect(actual.report("n").listed).toEqual([{ name: "x/y/1", devicePath: "/dev/x" }]);

@@ -21,10 +21,14 @@ export type MigrationStep =
   /** Stay on `path`, for these volumes. */
   | { readonly kind: "held"; readonly path: VolumePath; readonly volumes: readonly string[] };
 
-/** Decides the path; a node without a CSINode is on the path of its volumes. */
+/**
+ * Decides the path; a node without a CSINode is on the path of its volumes. Where it has volumes on both, that is the in-tree one: those
+ * on CSI are the driver's own, or not known for what they are, since no plugin changes over before all is gone from its old path.
+ */
 export function decideMigration({ wanted, annotated, left }: MigrationFacts): MigrationStep {
   const other: VolumePath = wanted === "csi" ? "in-tree" : "csi";
-  if (annotated === wanted) return { kind: "settled", path: wanted };
+  const current = annotated ?? (left["in-tree"].length > 0 ? "in-tree" : undefined);
+  if (current === wanted) return { kind: "settled", path: wanted };
   return left[other].length === 0
     ? { kind: "settled", path: wanted }
     : { kind: "held", path: other, volumes: left[other] };
