@@ -1,5 +1,5 @@
 /** A claim in use is deleted, and its PersistentVolume, too: they go once no pod uses them, and the claim is made again. */
-import { isAlreadyExists, isNotFound, resources, type StatefulSet, type Stored } from "@longshore/kube";
+import { isAlreadyExists, isNotFound, type Pod, resources, type StatefulSet, type Stored } from "@longshore/kube";
 import { clusterPlugin, inTreeHandle, writerClaims, writerSetName } from "@longshore/local";
 import { diskOf } from "../../contract-watch.ts";
 import { worldOf } from "../../world.ts";
@@ -30,8 +30,10 @@ export const claimDeleted: Operation = async (operators, { target, ms, killMs, i
   env.onClaimDeleted(deleted);
   if (isOn) await kube.delete(resources.persistentVolumes, volume, { signal });
   await kube.delete(resources.persistentVolumeClaims, { namespace, name }, { uid, signal });
+  let isDown = false;
   operators.later(ms, async () => {
-    await expectGone(operators, deleted);
+    if (!isDown) await expectDown(operators, deleted);
+    isDown = true;
     await makeAgain(operators, deleted);
   });
 };
@@ -82,17 +84,29 @@ function writersOf({ metadata: { name } }: Stored<StatefulSet>, claim: string, r
     : [claim.slice("data-".length)];
 }
 
-/** The set has no pods any more. @throws while the claim is there */
-async function expectGone(operators: Operators, { claim, set }: Subject): Promise<void> {
+/**
+ * A pod that was made while its claim was being deleted is scheduled nowhere, and its claim is not made again beside it: it goes, too, and
+ * the set's controller is past making one.
+ *
+ * @throws while the claim or a pod of the set is there, or the controller has not seen that there are to be none
+ */
+async function expectDown(operators: Operators, { claim, set }: Subject): Promise<void> {
   const { cluster } = operators.env;
-  const isThere = () =>
-    cluster
-      .objects(resources.persistentVolumeClaims)
-      .some(({ metadata }) => metadata.uid === claim.metadata.uid);
-  if (!isThere()) return;
   // Another operation may have scaled it meanwhile.
   await scaleSet(operators, set, 0);
-  throw new Error(`claim ${claim.metadata.name} is there`);
+  const { uid } = claim.metadata;
+  const pods = cluster.objects(resources.pods).filter((pod) => isPodOf(set, pod));
+  if (cluster.objects(resources.persistentVolumeClaims).some(({ metadata }) => metadata.uid === uid))
+    throw new Error(`claim ${claim.metadata.name} is there`);
+  if (pods.length > 0) throw new Error(`${pods.length} pods of ${set} are there`);
+  const stored = cluster.objects(resources.statefulSets).find(({ metadata }) => metadata.name === set);
+  const { observedGeneration, replicas } = stored?.status ?? {};
+  if (observedGeneration !== stored?.metadata.generation || replicas !== 0)
+    throw new Error(`${set} is not seen to have no pods`);
+}
+
+function isPodOf(set: string, { metadata }: Stored<Pod>): boolean {
+  return metadata.ownerReferences?.some(({ kind, name }) => kind === "StatefulSet" && name === set) === true;
 }
 
 /** @throws while something of the old one is left */
