@@ -188,7 +188,7 @@ class RunningNodeVolumes implements NodeVolumes {
     this.#manager = this.#start();
   }
 
-  /** The Node is listed anew where its watch cannot go on: the API server may have been restored from a backup. */
+  /** The Node is listed again where its watch cannot go on: the API server may have been restored from a backup. */
   #followLists(): Component {
     const { progress } = this.#node;
     let known = progress.lastListApplied;
