@@ -169,7 +169,7 @@ it.each(["aws-ebs", "rbd"] as const)(
     }),
 );
 
-// Whoever deletes a Node says that its machine is gone, unless its agent makes it again within 40 s. The agent of a machine that is paused
+// Who deletes a Node says that its machine is gone, unless its agent makes it again within 40 s. The agent of a machine that is paused
 // cannot: volumes were taken from under its mounts (C2).
 it.each([78, 117, 175])(
   "a Node is deleted, and its machine would be paused before it is made again: small world %i (contract.md C2, C8)",

@@ -39,7 +39,7 @@ it.each(["aws-ebs", "vsphere-volume", "rbd"] as const)(
     }),
 );
 
-// Claim, volume and disk stay while pods use them, whoever deletes them; with the policy Retain the disk stays for ever.
+// Claim, volume and disk stay while pods use them, also when a user deletes them; with the policy Retain the disk stays for ever.
 it.each([
   ["aws-ebs", false],
   ["gce-pd", true],
