@@ -1,5 +1,12 @@
 /** A claim in use is deleted, and its PersistentVolume, too: they go once no pod uses them, and the claim is made again. */
-import { isAlreadyExists, isNotFound, type Pod, resources, type StatefulSet, type Stored } from "@longshore/kube";
+import {
+  isAlreadyExists,
+  isNotFound,
+  type Pod,
+  resources,
+  type StatefulSet,
+  type Stored,
+} from "@longshore/kube";
 import { clusterPlugin, inTreeHandle, writerClaims, writerSetName } from "@longshore/local";
 import { diskOf } from "../../contract-watch.ts";
 import { worldOf } from "../../world.ts";

@@ -407,6 +407,28 @@ describe("an uncertain result", () => {
     expect(cloud.disks.size).toBe(1);
   });
 
+  // Found by the simulation. The attempt was made again after ten seconds, with the policy of the class: the disk was deleted.
+  it("of storing a volume that is kept and given up before the next attempt: it is not stored again (controllers.md B6; contract.md C3)", async () => {
+    const { plane, cloud, start } = world();
+    await aClass(plane);
+    const claim = await plane.create(persistentVolumeClaims, aClaim("c", "ebs"));
+    start(storing(plane, 1, new KubeTransportError("the answer was lost"), true));
+    await plane.pass(3000);
+    expect((await claimOf(plane, "c"))?.status?.phase).toBe("Bound");
+    const name = `pvc-${claim.metadata.uid}`;
+    await plane.merge(persistentVolumes, { name }, { spec: { persistentVolumeReclaimPolicy: "Retain" } });
+    await plane.delete(persistentVolumeClaims, "c", "default");
+    await unprotect(plane, "c");
+    await plane.pass(1000);
+    expect(await claimOf(plane, "c")).toBeUndefined();
+    await plane.delete(persistentVolumes, name);
+    await plane.merge(persistentVolumes, { name }, { metadata: { finalizers: [] } }).catch(() => {});
+    expect(await plane.list(persistentVolumes)).toEqual([]);
+    await plane.pass(60_000);
+    expect(await plane.list(persistentVolumes)).toEqual([]);
+    expect(cloud.disks.size).toBe(1);
+  });
+
   it("of storing a volume, nothing stored: its disk is kept for the next attempt (controllers.md B6; contract.md C3)", async () => {
     const { plane, cloud, start } = world();
     await aClass(plane);

@@ -1,9 +1,11 @@
 /** The actions of the provisioning controller, one for each step. Source: docs/behaviour/controllers.md B6. */
 import {
   type Actions,
+  hasFinalizer,
   isAlreadyExists,
   KubeApiError,
   type Next,
+  refOf,
   resources,
   settled,
   withoutFinalizer,
@@ -161,7 +163,11 @@ function makeVolumeAction(context: PersistentVolumeContext): Action<"makeVolume"
 /** A volume that is there already is the one of an earlier attempt: the name has the claim's UID. */
 function storeVolume({ env }: PersistentVolumeContext): Action<"storeVolume"> {
   return async ({ volume }, observed, { signal }) => {
+    const isUncertain = observed.storing?.isUncertain === true;
     try {
+      // An earlier attempt has stored it where the claim has no intent any more: who gave the volume up since has its disk (docs/contract.md C3).
+      if (isUncertain && !(await isIntended(env, observed.claim, signal)))
+        return { observed: { ...observed, isStored: true } };
       await env.kube.create(persistentVolumes, volume, { signal });
       return { observed: { ...observed, isStored: true } };
     } catch (error) {
@@ -172,6 +178,16 @@ function storeVolume({ env }: PersistentVolumeContext): Action<"storeVolume"> {
       return { observed: { ...observed, storing: oneMore(observed.storing, error, !isRefused) } };
     }
   };
+}
+
+/** Whether the claim is there, and says that its volume is being made. */
+async function isIntended(
+  { kube }: PersistentVolumeContext["env"],
+  claim: ProvisioningObservation["claim"],
+  signal: AbortSignal,
+): Promise<boolean> {
+  const live = await kube.get(persistentVolumeClaims, refOf(claim), { signal });
+  return live?.metadata.uid === claim.metadata.uid && hasFinalizer(live, provisioningFinalizer);
 }
 
 function readVolume({ env }: PersistentVolumeContext): Action<"readVolume"> {
