@@ -96,7 +96,7 @@ export interface InProcessClusterOptions {
    * another one. Left out: the driver's name.
    */
   readonly driverDirectory?: (nodeName: string, driverName: string) => string;
-  /** A component that ends by itself is started again after a second, as a supervisor does; default false. */
+  /** A component that ends by itself is started again after a second, and again until it starts, as a supervisor does; default false. */
   readonly restartsEnded?: boolean;
 }
 
@@ -327,15 +327,25 @@ export async function createInProcessCluster(
   const clientOf = (user: UserInfo) => followingClient(() => api, user);
 
   const running = new Map<string, Component>();
+  /** Ended components that are to start again; one that is stopped or crashes meanwhile is not. */
+  const restarting = new Map<string, Component>();
   const supervise = (name: string, component: Component & { readonly failed?: unknown }) => {
+    const isMine = () => restarting.get(name) === component;
     const again = async () => {
       await component.failed;
       if (running.get(name) !== component) return;
       await stop(name);
-      await env.clock.sleep(1000, signal);
-      await start(name);
+      restarting.set(name, component);
+      // What fails as it starts is started again, too.
+      while (isMine()) {
+        await env.clock.sleep(1000, signal);
+        if (!isMine()) return;
+        await start(name).then(
+          () => restarting.delete(name),
+          () => {},
+        );
+      }
     };
-    // What fails as it starts stays down, as `isRunning` says.
     again().catch(() => {});
   };
   const starting = new Map<string, Promise<void>>();
@@ -366,6 +376,7 @@ export async function createInProcessCluster(
     }
   };
   const stop = async (name: string) => {
+    restarting.delete(name);
     await (starting.get(name) ?? stopping.get(name))?.catch(() => {});
     const component = running.get(name);
     running.delete(name);
@@ -425,6 +436,7 @@ export async function createInProcessCluster(
     },
     start,
     drop: (name) => {
+      restarting.delete(name);
       running.delete(name);
       crashed.get(name)?.();
     },
@@ -441,6 +453,7 @@ export async function createInProcessCluster(
       restartApiServer(random);
     },
     async stop() {
+      restarting.clear();
       for (const name of [...running.keys()].reverse()) await stop(name);
       for (const { runtime } of nodes.values()) runtime.losePower();
       await cloud.stop();
