@@ -7,7 +7,7 @@ const dayMs = 24 * 60 * 60_000;
 
 /**
  * Everything on a node stops and goes on later, half of the times only after six minutes: its pods are neither moved nor are their
- * volumes taken away (docs/contract.md C2: time alone forces no detach). Not while its Node is missing: whoever deleted that has said that
+ * volumes taken away (docs/contract.md C2: time alone forces no detach). Not while its Node is missing: an administrator who deleted that has said that
  * the machine is gone, unless the agent makes the Node again within 40 s, which it cannot while it is paused.
  */
 export const nodePaused: Operation = (operators, { target, ms, isOn, happens }) => {
