@@ -2,53 +2,15 @@
  * A PersistentVolume whose creation got no answer was stored, bound, set to Retain and given up by the time that the
  * provisioner learns of the lost connection: who gave it up has its disk (docs/contract.md C3).
  */
-import {
-  interceptWrites,
-  type KubeClient,
-  type KubeObject,
-  KubeTransportError,
-  resources,
-  type WatchEvent,
-} from "@longshore/kube";
+import { resources } from "@longshore/kube";
 import { FakeProvisioning } from "@longshore/testing/sidecars";
 import { describe, expect, it } from "vitest";
 import { ref, Stage } from "../testing/leak-stage.ts";
-import { aClaim, addNode, aStorageClass, sidecarWorld, type World } from "../testing/world.ts";
+import { losingCreation } from "../testing/lost-creation.ts";
+import { aClaim, addNode, aStorageClass, sidecarWorld } from "../testing/world.ts";
 import { type ProvisionerOptions, startProvisioner } from "./provisioner.ts";
 
 const { persistentVolumes, persistentVolumeClaims } = resources;
-
-/** The client that stores the first PersistentVolume, lets something happen, and only then loses the connection. */
-function losing(kube: KubeClient, happens: (name: string) => Promise<unknown>): KubeClient {
-  let isLost = false;
-  return {
-    ...interceptWrites(kube, (_, signal, send) => send(signal)),
-    async create(resource, object, options) {
-      const stored = await kube.create(resource, object, options);
-      if (resource.kind !== "PersistentVolume" || isLost) return stored;
-      isLost = true;
-      await happens(stored.metadata.name);
-      throw new KubeTransportError("the answer was lost");
-    },
-  };
-}
-
-/** The client whose watch of claims delivers nothing while `isHeld`. */
-function lagging(kube: KubeClient, link: { isHeld: boolean }, { clock, signal }: World): KubeClient {
-  async function* late<T extends KubeObject>(events: AsyncIterable<WatchEvent<T>>) {
-    for await (const event of events) {
-      while (link.isHeld) await clock.sleep(1000, signal);
-      yield event;
-    }
-  }
-  return {
-    ...interceptWrites(kube, (_, signal, send) => send(signal)),
-    watch(resource, options) {
-      const events = kube.watch(resource, options);
-      return resource.kind === "PersistentVolumeClaim" ? late(events) : events;
-    },
-  };
-}
 
 /** What the persistent-volume controller and the administrator do. */
 async function giveUp({ world: { kube, signal } }: Stage, name: string): Promise<void> {
@@ -89,15 +51,20 @@ describe("a volume that was kept and given up before the next attempt does not c
     await addNode(world, "node-a", "us-east-1a");
     await kube.create(resources.storageClasses, aStorageClass(), { signal });
     const stage = new Stage(world, driver, false);
-    const link = { isHeld: false };
     let isGivenUp = false;
-    const client = losing(lagging(kube, link, world), async (name) => {
-      link.isHeld = isLagging === true;
-      await giveUp(stage, name);
-      await stage.deleteClaim();
-      if (isForced) await stage.forceIntentOff();
-      isGivenUp = true;
-    });
+    const lost = {
+      kind: "PersistentVolume",
+      lateKind: "PersistentVolumeClaim",
+      isLate: false,
+      async happens(name: string) {
+        lost.isLate = isLagging === true;
+        await giveUp(stage, name);
+        await stage.deleteClaim();
+        if (isForced) await stage.forceIntentOff();
+        isGivenUp = true;
+      },
+    };
+    const client = losingCreation(world, lost);
     let provisioner = startProvisioner(world.env(client), options);
     await kube.create(persistentVolumeClaims, aClaim(), { signal });
     await world.eventually("the volume given up", async () => isGivenUp);
@@ -106,7 +73,7 @@ describe("a volume that was kept and given up before the next attempt does not c
       provisioner = startProvisioner(world.env(client), options);
     }
     await clock.advance(60_000);
-    link.isHeld = false;
+    lost.isLate = false;
     await clock.advance(600_000);
     expect(await stage.volumes()).toEqual([]);
     expect(await stage.claim()).toBeUndefined();

@@ -2,16 +2,10 @@
  * A VolumeSnapshotContent whose creation got no answer was stored, cut by the driver, set to Retain and given up with its
  * snapshot by the time that the controller learns of the lost connection: who gave it up has what the driver keeps.
  */
-import {
-  interceptWrites,
-  type KubeClient,
-  type KubeObject,
-  KubeTransportError,
-  type WatchEvent,
-} from "@longshore/kube";
 import { snapshotResources } from "@longshore/storage";
 import { describe, expect, it } from "vitest";
 import { startSnapshotter } from "../index.ts";
+import { losingCreation } from "../testing/lost-creation.ts";
 import {
   addBoundClaim,
   aSnapshot,
@@ -25,38 +19,6 @@ const { volumeSnapshots, volumeSnapshotContents, volumeSnapshotClasses } = snaps
 const ref = { namespace: "default", name: "s" };
 const merge = (body: object) => ({ type: "merge", body }) as const;
 const unheld = merge({ metadata: { finalizers: null } });
-
-/** The client that stores the first content, lets something happen, and only then loses the connection. */
-function losing(kube: KubeClient, happens: (name: string) => Promise<unknown>): KubeClient {
-  let isLost = false;
-  return {
-    ...interceptWrites(kube, (_, signal, send) => send(signal)),
-    async create(resource, object, options) {
-      const stored = await kube.create(resource, object, options);
-      if (resource.kind !== "VolumeSnapshotContent" || isLost) return stored;
-      isLost = true;
-      await happens(stored.metadata.name);
-      throw new KubeTransportError("the answer was lost");
-    },
-  };
-}
-
-/** The client whose watch of snapshots delivers nothing while `isHeld`. */
-function lagging(kube: KubeClient, link: { isHeld: boolean }, { clock, signal }: SnapshotWorld): KubeClient {
-  async function* late<T extends KubeObject>(events: AsyncIterable<WatchEvent<T>>) {
-    for await (const event of events) {
-      while (link.isHeld) await clock.sleep(1000, signal);
-      yield event;
-    }
-  }
-  return {
-    ...interceptWrites(kube, (_, signal, send) => send(signal)),
-    watch(resource, options) {
-      const events = kube.watch(resource, options);
-      return resource.kind === "VolumeSnapshot" ? late(events) : events;
-    },
-  };
-}
 
 /** The administrator's part, once the driver has cut the snapshot. */
 async function giveUp({ kube, signal, clock, snapshots }: SnapshotWorld, name: string): Promise<void> {
@@ -85,20 +47,25 @@ describe("a content that was kept and given up before the next attempt does not 
     const { kube, signal, clock } = world;
     await addBoundClaim(world, "data");
     await kube.create(volumeSnapshotClasses, aSnapshotClass(), { signal });
-    const link = { isHeld: false };
     let isGivenUp = false;
-    const client = losing(lagging(kube, link, world), async (name) => {
-      link.isHeld = isLagging;
-      await giveUp(world, name);
-      if (isForced) await kube.patch(volumeSnapshots, ref, unheld, { signal });
-      isGivenUp = true;
-    });
+    const lost = {
+      kind: "VolumeSnapshotContent",
+      lateKind: "VolumeSnapshot",
+      isLate: false,
+      async happens(name: string) {
+        lost.isLate = isLagging;
+        await giveUp(world, name);
+        if (isForced) await kube.patch(volumeSnapshots, ref, unheld, { signal });
+        isGivenUp = true;
+      },
+    };
+    const client = losingCreation(world, lost);
     const parts = [startSnapshotController(world.env(client)), startSnapshotter(world.env())];
     await kube.create(volumeSnapshots, aSnapshot(), { signal });
     await world.eventually("the content given up", async () => isGivenUp);
     await clock.advance(60_000);
     expect(await world.contents()).toEqual([]);
-    link.isHeld = false;
+    lost.isLate = false;
     await world.eventually("gone", async () => (await world.snapshot("s")) === undefined);
     await clock.advance(600_000);
     expect(await world.contents()).toEqual([]);
