@@ -35,6 +35,10 @@ const cases: readonly Case[] = [
   { name: "its claim being deleted" },
   { name: "its claim being deleted, after a restart", restarts: true },
   { name: "its claim being deleted, which the cache does not show yet", isLagging: true },
+  {
+    name: "with a provisioner on each node",
+    options: { nodeDeployment: { nodeName: "node-a" }, strictTopology: true },
+  },
   { name: "the intent taken off its claim by force", isForced: true },
   {
     name: "its claim without an intent (compat: reference)",
@@ -46,6 +50,7 @@ const cases: readonly Case[] = [
 describe("a volume that was kept and given up before the next attempt does not come back,", () => {
   it.each(cases)("$name", async ({ options = {}, isForced, isLagging, restarts }) => {
     const driver = new FakeProvisioning();
+    driver.room.set("us-east-1a", 10n << 30n);
     const world = await sidecarWorld({}, { extend: driver.extend });
     const { kube, signal, clock, cloud } = world;
     await addNode(world, "node-a", "us-east-1a");
