@@ -23,6 +23,7 @@ import type { BackoffPolicy, Component } from "@longshore/runtime";
 import { snapshotResources, type VolumeGroupSnapshotContent } from "@longshore/storage";
 import { groupKindsRemedy, snapshotKindsRemedy, whenServed } from "../common/served-kinds.ts";
 import { contentNameOf } from "./binding.ts";
+import { ContentCreations } from "./content-creations.ts";
 import { startBoundContents } from "./contents/bound-content-controller.ts";
 import { boundGroupContents, boundSnapshotContents } from "./contents/bound-kind.ts";
 import { contentNameOfGroup } from "./group-binding.ts";
@@ -115,12 +116,22 @@ async function serve(
 function serveSnapshots(serving: Serving, options: SnapshotControllerOptions): Controller {
   const { env, caches, events, scope, metrics, queue, resyncMs } = serving;
   const { snapshots, contents } = caches;
-  scope.onStop(snapshots.onChange({ deleted: ({ metadata }) => metrics.gone("Snapshot", metadata.uid) }));
+  const { volumeSnapshots, volumeSnapshotContents } = snapshotResources;
+  const creations = new ContentCreations(env, volumeSnapshots, volumeSnapshotContents);
+  scope.onStop(
+    snapshots.onChange({
+      deleted({ metadata: { uid } }) {
+        metrics.gone("Snapshot", uid);
+        creations.forget(uid);
+      },
+    }),
+  );
   const controller = startSnapshots(
     {
       env,
       metrics,
-      writes: new SubjectWrites(env, events, snapshotResources.volumeSnapshots),
+      writes: new SubjectWrites(env, events, volumeSnapshots),
+      creations,
       classes: () => caches.classes.list(),
       managedBy: (volume) => nodeOf(caches, volume),
       settings: { preventVolumeModeConversion: options.preventVolumeModeConversion ?? true },
@@ -175,8 +186,14 @@ async function serveGroups(serving: Serving, snapshots: Controller, signal: Abor
   // The controller of the snapshots runs already, and reads this object in each pass.
   serving.caches.groups = groups;
   const caches = { ...serving.caches, groups };
+  const creations = new ContentCreations(env, volumeGroupSnapshots, volumeGroupSnapshotContents);
   scope.onStop(
-    groups.groups.onChange({ deleted: ({ metadata }) => metrics.gone("GroupSnapshot", metadata.uid) }),
+    groups.groups.onChange({
+      deleted({ metadata: { uid } }) {
+        metrics.gone("GroupSnapshot", uid);
+        creations.forget(uid);
+      },
+    }),
     wakeMembers(caches, snapshots),
   );
   const controller = startGroups(
@@ -184,6 +201,7 @@ async function serveGroups(serving: Serving, snapshots: Controller, signal: Abor
       env,
       metrics,
       writes: new SubjectWrites(env, events, volumeGroupSnapshots),
+      creations,
       claims: () => caches.claims.list(),
       classes: () => groups.classes.list(),
       lookAgainMs: queue.backoff.maximumMs,

@@ -6,6 +6,7 @@ const wanted: ClaimFacts = {
   ours: true,
   deleting: false,
   bound: false,
+  boundToOwn: false,
   intended: false,
   pvStored: false,
   pvForeign: false,
@@ -18,6 +19,7 @@ const wanted: ClaimFacts = {
 };
 const intended: ClaimFacts = { ...wanted, intended: true };
 const waiting = { delayed: true, selectedNode: undefined };
+const givenUp = { bound: true, boundToOwn: true };
 const nodeGone = { delayed: true, selectedNode: "node-1", nodeFound: false };
 
 const cases: readonly [name: string, claim: ClaimFacts, step: string][] = [
@@ -51,6 +53,17 @@ const cases: readonly [name: string, claim: ClaimFacts, step: string][] = [
   [
     "a volume that another client made in its place leaves ours to be looked for",
     { ...intended, pvStored: true, pvForeign: true },
+    "cancel release",
+  ],
+  [
+    "a volume that was bound, and given up since, is not looked for",
+    { ...intended, ...givenUp, deleting: true, lastAnswer: "uncertain" },
+    "release",
+  ],
+  ["nor after a restart", { ...intended, ...givenUp, deleting: true }, "release"],
+  [
+    "one that never was stored is, though its claim is bound to another of its name",
+    { ...intended, ...givenUp, pvStored: true, pvForeign: true, lastAnswer: "uncertain" },
     "cancel release",
   ],
   ["another provisioner's intent is not touched", { ...intended, ours: false }, "none"],
@@ -97,6 +110,7 @@ describe("the decision for a claim", () => {
     ours: fc.boolean(),
     deleting: fc.boolean(),
     bound: fc.boolean(),
+    boundToOwn: fc.boolean(),
     intended: fc.boolean(),
     pvStored: fc.boolean(),
     pvForeign: fc.boolean(),
@@ -113,6 +127,8 @@ describe("the decision for a claim", () => {
       fc.property(anyClaim, (claim) => {
         const { kind } = decideClaimGoal(claim);
         const isOurs = claim.pvStored && !claim.pvForeign;
+        // A disk whose PersistentVolume the claim was bound to is that of who deleted the PersistentVolume.
+        if (claim.boundToOwn && !claim.pvStored) return true;
         const mayExist = claim.intended && !isOurs && claim.lastAnswer === "uncertain";
         return !mayExist || (kind !== "release" && kind !== "reschedule");
       }),

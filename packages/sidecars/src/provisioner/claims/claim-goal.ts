@@ -14,6 +14,8 @@ export interface ClaimFacts {
   readonly deleting: boolean;
   /** Bound, to whatever volume. */
   readonly bound: boolean;
+  /** Bound to the PersistentVolume with this claim's name, which was stored therefore. */
+  readonly boundToOwn: boolean;
   /** Our finalizer is on it: CreateVolume may have been called. */
   readonly intended: boolean;
   /** The PersistentVolume with this claim's name exists. */
@@ -68,6 +70,8 @@ function decideIntended(claim: ClaimFacts): ClaimGoal {
   if (claim.pvStored && !claim.pvForeign && isKnown) return { kind: "release" };
   // The intent of another provisioner (in-tree ones keep the same rule), or of ours before it went back.
   if (!claim.ours && claim.lastAnswer === "unknown") return { kind: "none" };
+  // Its PersistentVolume was stored and is gone: who gave it up has its disk.
+  if (claim.boundToOwn && !claim.pvStored) return { kind: "release" };
   const unwanted =
     claim.deleting || claim.bound || claim.pvStored || (!claim.ours && claim.lastAnswer === "final");
   if (unwanted) {

@@ -15,6 +15,8 @@ export interface Attempt {
   readonly lastAnswer: "uncertain" | "final";
   /** The volume that the driver has made, while its object could not be stored yet. */
   readonly made?: MadeVolume;
+  /** A request that stores the object got no answer: it may have been stored, kept and given up since. */
+  readonly isStoringUncertain?: true;
 }
 
 /** The memory of one provisioner. */

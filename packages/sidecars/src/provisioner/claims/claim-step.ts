@@ -81,7 +81,7 @@ export interface ClaimWork {
   readonly isBeginReported?: true;
   readonly made?: MadeVolume;
   readonly unfit?: UnfitVolume;
-  /** The claim by the server's word. */
+  /** The claim by the server's word; `gone`, for the making of a volume, also when it is deleted or bound. */
   readonly onServer?: "wanted" | "gone";
   /** `taken`: another volume has the name. */
   readonly stored?: "created" | "taken";
@@ -104,7 +104,10 @@ export interface Lookup {
 
 /** The deletion of a volume that must not stay. */
 export interface Removal {
-  /** A stored PersistentVolume stands for it, by the server's word: only its reclaim policy decides. */
+  /**
+   * A stored PersistentVolume stands for it, by the server's word: only its reclaim policy decides. Or one did, and was
+   * given up.
+   */
   readonly isStored?: boolean;
   readonly secrets?: Hidden<SecretValues>;
   readonly isDeleted?: true;
@@ -156,7 +159,7 @@ export type ProvisionStep =
       readonly prepared: PreparedVolume;
       readonly secrets: Hidden<SecretValues>;
     }
-  /** The cache lost the claim: the server decides whether the new volume stays. */
+  /** The cache lost the claim, or the volume may be stored already: the server decides whether the new volume stays. */
   | { readonly step: "confirmClaim" }
   /** What the driver made is not what was requested, and is deleted. */
   | { readonly step: "rejectVolume"; readonly error: ProvisionError }

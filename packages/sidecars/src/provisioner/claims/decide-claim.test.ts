@@ -24,12 +24,14 @@ const cloned: PreparedVolume = { ...prepared, dataSource: source };
 const made = { pv: {} as PersistentVolume, volumeId: "vol-1" };
 const unfit = { volumeId: "vol-1", error: new ProvisionError("Background", "too small") };
 const uncertain: Attempt = { claim, prepared, lastAnswer: "uncertain" };
+const storing: Attempt = { ...uncertain, made, isStoringUncertain: true };
 const final: Attempt = { claim, prepared, lastAnswer: "final" };
 
 const facts: ClaimFacts = {
   ours: true,
   deleting: false,
   bound: false,
+  boundToOwn: false,
   intended: false,
   pvStored: false,
   pvForeign: false,
@@ -163,6 +165,21 @@ const provisioning: readonly Row[] = [
     "readStoredVolume",
   ],
   [
+    "it may be stored already: storing it got no answer",
+    { attempt: storing, work: answered },
+    "confirmClaim",
+  ],
+  [
+    "and the claim still has no volume",
+    { attempt: storing, work: { ...answered, onServer: "wanted" } },
+    "storeVolume",
+  ],
+  [
+    "and the claim has, or had, its volume",
+    { attempt: storing, work: { ...answered, onServer: "gone" } },
+    "readStoredVolume",
+  ],
+  [
     "its volume is deleted",
     { cached: going, work: { ...answered, removal: { isStored: false, secrets, isDeleted: true } } },
     "account",
@@ -273,6 +290,11 @@ const others: readonly Row[] = [
     "readLookupSecret",
   ],
   [
+    "with a volume that may have been stored, kept and given up",
+    { ...vanished, attempt: storing, work: { onServer: "gone" } },
+    "forgetAttempt",
+  ],
+  [
     "and nothing is left of it",
     { ...vanished, attempt: uncertain, work: { onServer: "gone", lookup: { secrets, found: "none" } } },
     "forgetAttempt",
@@ -353,6 +375,7 @@ describe("the decision for a claim", () => {
     ours: fc.boolean(),
     deleting: fc.boolean(),
     bound: fc.boolean(),
+    boundToOwn: fc.boolean(),
     intended: fc.boolean(),
     pvStored: fc.boolean(),
     pvForeign: fc.boolean(),

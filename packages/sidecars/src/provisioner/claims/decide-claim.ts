@@ -10,6 +10,8 @@
  *  - CreateVolume comes after the intent; the intent goes after the outcome is accounted for.
  *  - DeleteVolume comes after the server has said that no PersistentVolume stands for the volume, and that a claim which
  *    the cache has lost is gone.
+ *  - A PersistentVolume whose storing got no answer is stored again, and its disk deleted, only while the server shows
+ *    the claim unbound: it may have been kept and given up since.
  */
 import { isDeleting } from "@longshore/kube";
 import type { MadeVolume } from "../requests/volume-answer.ts";
@@ -43,6 +45,7 @@ function decideVanished(observed: ObservedClaim): ClaimStep {
   if (attempt.lastAnswer === "final") return forget;
   if (work.onServer === undefined) return { step: "confirmVanished", attempt };
   if (work.onServer === "wanted") return { step: "awaitCache" };
+  if (attempt.isStoringUncertain) return forget;
   return decideLookup(observed) ?? forget;
 }
 
@@ -148,7 +151,7 @@ function decideMade(observed: ObservedClaim, prepared: PreparedVolume, made: Mad
     const isWanted = work.removal === undefined ? isStillWanted(observed) : false;
     if (isWanted === undefined) return { step: "confirmClaim" };
     if (isWanted) return { step: "storeVolume", prepared, made };
-    const why = "the claim was deleted meanwhile";
+    const why = "the claim no longer wants its volume";
     return decideRemoval(observed, { prepared, volumeId, why }) ?? account;
   }
   if (work.stored === "taken") {
@@ -162,11 +165,14 @@ function decideMade(observed: ObservedClaim, prepared: PreparedVolume, made: Mad
 }
 
 /**
- * A deletion is final, so the cache can show it. That the claim is not there, only the server can say: undefined, until
- * it is asked. If the claim is deleted a moment later, its volume is released and reclaimed.
+ * A deletion is final, so the cache can show it. That the claim is not there, or has had no volume since an attempt to
+ * store it got no answer, only the server can say: undefined, until it is asked. If the claim is deleted a moment later,
+ * its volume is released and reclaimed.
  */
-function isStillWanted({ claim, cached, work }: ObservedClaim): boolean | undefined {
-  if (cached !== undefined && cached.metadata.uid === claim?.metadata.uid) return !isDeleting(cached);
+function isStillWanted({ claim, cached, attempt, work }: ObservedClaim): boolean | undefined {
+  const isCached = cached !== undefined && cached.metadata.uid === claim?.metadata.uid;
+  if (isCached && isDeleting(cached)) return false;
+  if (isCached && !attempt?.isStoringUncertain) return true;
   return work.onServer === undefined ? undefined : work.onServer === "wanted";
 }
 

@@ -48,8 +48,12 @@ export function observeClaim(
     isVanished,
     needsLiveClaim:
       claim !== undefined && isUnknown && live.claim === undefined && isClaimOurs(context.driver, claim),
-    // What this process wrote, its caches show; what one before it wrote, they may not show yet.
-    needsLiveVolume: isUnknown && facts.ours && !facts.pvStored && live.volume === undefined,
+    // What this process wrote, its caches show; what one before it wrote, they may not show yet. That a volume to which
+    // the claim is bound is gone, only the server can say.
+    needsLiveVolume:
+      ((isUnknown && facts.ours) || (facts.intended && facts.boundToOwn)) &&
+      !facts.pvStored &&
+      live.volume === undefined,
     share,
     storageClass,
     facts,
@@ -80,6 +84,7 @@ const noFacts: ClaimFacts = {
   ours: false,
   deleting: false,
   bound: false,
+  boundToOwn: false,
   intended: false,
   pvStored: false,
   pvForeign: false,
@@ -99,12 +104,14 @@ function factsOf(
   live: LiveReadings,
 ): ClaimFacts {
   const selectedNode = selectedNodeOf(claim);
-  const found = live.volume ?? context.volumes.get(volumeNameOf(context, claim));
+  const ownName = volumeNameOf(context, claim);
+  const found = live.volume ?? context.volumes.get(ownName);
   const pv = found === "none" ? undefined : found;
   return {
     ours: isClaimOurs(context.driver, claim) && isKnownClass(context, storageClass),
     deleting: isDeleting(claim),
     bound: (claim.spec?.volumeName ?? "") !== "",
+    boundToOwn: claim.spec?.volumeName === ownName,
     intended: isIntended(claim),
     pvStored: pv !== undefined,
     pvOfDriver: pv !== undefined && isOfDriver(context.driver, pv),

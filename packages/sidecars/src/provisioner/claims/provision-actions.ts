@@ -1,5 +1,12 @@
 /** The actions towards a stored volume (docs/behaviour/sidecars.md 2.3). */
-import { type EventSubject, involvedObject, isAlreadyExists, isDeleting, resources } from "@longshore/kube";
+import {
+  type EventSubject,
+  involvedObject,
+  isAlreadyExists,
+  isDeleting,
+  KubeApiError,
+  resources,
+} from "@longshore/kube";
 import { storeIntent } from "../claim-writes.ts";
 import { provesAbsence } from "../create-outcome.ts";
 import { completedVolume } from "../requests/completed-volume.ts";
@@ -100,7 +107,7 @@ function settleIfAbsent({ memory }: ClaimContext, { key, mayExist }: ObservedCla
     memory.settle(key, attempt.claim, attempt.prepared);
 }
 
-/** Whether the claim wants its volume, by the server's word. */
+/** Whether the claim wants its volume, by the server's word. One that is bound has it, or has had it. */
 async function lookForClaim(
   { env }: ClaimContext,
   observed: ObservedClaim,
@@ -108,7 +115,8 @@ async function lookForClaim(
 ): Promise<NonNullable<ClaimWork["onServer"]>> {
   const { name, namespace = "", uid } = claimOf(observed).metadata;
   const live = await env.kube.get(resources.persistentVolumeClaims, { name, namespace }, { signal });
-  return live?.metadata.uid === uid && !isDeleting(live) ? "wanted" : "gone";
+  const isOpen = live?.metadata.uid === uid && !isDeleting(live) && !live.spec?.volumeName;
+  return isOpen ? "wanted" : "gone";
 }
 
 async function storeVolume(
@@ -122,7 +130,12 @@ async function storeVolume(
     await context.env.kube.create(resources.persistentVolumes, pv, { signal });
     return after(context, observed, { stored: "created" });
   } catch (error) {
-    if (!isAlreadyExists(error)) throw error;
-    return after(context, observed, { stored: "taken" });
+    if (isAlreadyExists(error)) return after(context, observed, { stored: "taken" });
+    const isRefused = error instanceof KubeApiError && error.code < 500;
+    if (!isRefused) {
+      const claim = claimOf(observed);
+      context.memory.begin(observed.key, { claim, prepared, made, isStoringUncertain: true });
+    }
+    throw error;
   }
 }

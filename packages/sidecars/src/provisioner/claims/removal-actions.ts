@@ -1,5 +1,5 @@
 /** The actions that make sure that no volume stays behind (docs/contract.md C3, C4). */
-import { observeAgain, resources } from "@longshore/kube";
+import { observeAgain, refOf, resources } from "@longshore/kube";
 import { errorChain } from "@longshore/runtime";
 import { ProvisionError } from "../create-outcome.ts";
 import { deleteDisk, secretsUnlessGone } from "../requests/volume-calls.ts";
@@ -29,6 +29,11 @@ function vanishedActions(
     },
     awaitCache: () => ({ requeueAfterMs: CACHE_LAG_MS }),
     forgetAttempt({ attempt }, { key }) {
+      if (attempt.isStoringUncertain) {
+        const { made, prepared } = attempt;
+        const volume = { key, volume: prepared.pvName, volumeId: made?.volumeId };
+        env.logger.warn("the claim is gone, and its volume may have been stored: the disk is kept", volume);
+      }
       memory.forget(key, attempt.claim.metadata.uid);
       // Another claim may have the name by now, and has waited for this pass.
       return observeAgain;
@@ -79,9 +84,8 @@ function deletionActions(
       removing(context, step, observed, signal, async () => {
         const { prepared, volumeId } = step;
         const stored = await kube.get(resources.persistentVolumes, { name: prepared.pvName }, { signal });
-        return {
-          isStored: stored !== undefined && standsFor(stored, driver.name, volumeId, prepared.migrated),
-        };
+        if (stored === undefined) return { isStored: await wasGivenUp(context, step, observed, signal) };
+        return { isStored: standsFor(stored, driver.name, volumeId, prepared.migrated) };
       }),
     readDeletionSecret: (step, observed, { signal }) =>
       removing(context, step, observed, signal, async () => {
@@ -95,6 +99,23 @@ function deletionActions(
         return { isDeleted: true };
       }),
   };
+}
+
+/**
+ * Whether there was a PersistentVolume: its claim is bound to it, or is gone since an attempt to store it got no answer.
+ * Pods may have written to the disk, and who deleted the object has it.
+ */
+async function wasGivenUp(
+  { kube }: ClaimContext,
+  { prepared: { pvName } }: Unwanted,
+  { claim, attempt, isVanished }: ObservedClaim,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const subject = isVanished ? attempt?.claim : claim;
+  const live = subject && (await kube.get(resources.persistentVolumeClaims, refOf(subject), { signal }));
+  if (live !== undefined && live.metadata.uid === subject?.metadata.uid)
+    return live.spec?.volumeName === pvName;
+  return attempt?.isStoringUncertain === true;
 }
 
 async function removing(

@@ -1,7 +1,6 @@
 /** The actions of the steps over a VolumeGroupSnapshot, one small action each. */
 import {
   type Actions,
-  isAlreadyExists,
   type KubeEnv,
   keyOf,
   labelSelectorMatches,
@@ -18,6 +17,7 @@ import {
   type VolumeGroupSnapshotClass,
   type VolumeGroupSnapshotContent,
 } from "@longshore/storage";
+import type { ContentCreations } from "../content-creations.ts";
 import { defaultClassOf } from "../default-class.ts";
 import { failureActions, reporting } from "../failure-actions.ts";
 import { again, CACHE_LAG_MS } from "../next-pass.ts";
@@ -40,6 +40,7 @@ import { memberActions } from "./member-actions.ts";
 export interface GroupContext {
   readonly env: KubeEnv;
   readonly writes: SubjectWrites<VolumeGroupSnapshot>;
+  readonly creations: ContentCreations<VolumeGroupSnapshot, VolumeGroupSnapshotContent>;
   readonly claims: () => readonly Stored<PersistentVolumeClaim>[];
   readonly classes: () => readonly Stored<VolumeGroupSnapshotClass>[];
   /** What waits for something else is looked at again after this time, in milliseconds, if no event comes first. */
@@ -92,7 +93,7 @@ function readActions({ env, writes, lookAgainMs }: GroupContext): Pick<GroupActi
 }
 
 function creationActions(context: GroupContext): Pick<GroupActions, CreationStep> {
-  const { env, writes } = context;
+  const { writes } = context;
   return {
     async chooseClass(_, observed, { signal }) {
       const [volume] = await sourceVolumes(context, groupOfPass(observed), signal);
@@ -112,12 +113,8 @@ function creationActions(context: GroupContext): Pick<GroupActions, CreationStep
       return after(observed, { newContent: contentOfGroup(group, groupClass, volumes) });
     },
     async createContent({ content }, observed, { signal }) {
-      try {
-        await env.kube.create(volumeGroupSnapshotContents, content, { signal });
-      } catch (error) {
-        if (!isAlreadyExists(error)) throw error;
-      }
-      return after(observed, { isContentCreated: true });
+      const isStored = await context.creations.create(groupOfPass(observed), content, signal);
+      return isStored ? after(observed, { isContentCreated: true }) : { requeueAfterMs: CACHE_LAG_MS };
     },
   };
 }

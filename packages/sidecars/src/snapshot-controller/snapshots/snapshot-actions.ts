@@ -1,7 +1,6 @@
 /** The actions of the steps over a VolumeSnapshot, one small action each. */
 import {
   type Actions,
-  isAlreadyExists,
   type KubeEnv,
   keyOf,
   type PersistentVolumeClaim,
@@ -19,6 +18,7 @@ import {
   type VolumeSnapshotClass,
   type VolumeSnapshotContent,
 } from "@longshore/storage";
+import type { ContentCreations } from "../content-creations.ts";
 import { defaultClassOf } from "../default-class.ts";
 import { failureActions, reporting } from "../failure-actions.ts";
 import { again, CACHE_LAG_MS } from "../next-pass.ts";
@@ -40,6 +40,7 @@ import {
 export interface SnapshotContext {
   readonly env: KubeEnv;
   readonly writes: SubjectWrites<VolumeSnapshot>;
+  readonly creations: ContentCreations<VolumeSnapshot, VolumeSnapshotContent>;
   readonly classes: () => readonly Stored<VolumeSnapshotClass>[];
   /** The node that looks after snapshots of the volume; undefined: one snapshotter looks after all. */
   readonly managedBy: (volume: SourceVolume) => string | undefined;
@@ -130,13 +131,8 @@ function creationActions(context: SnapshotContext): Pick<SnapshotActions, Creati
       return after(observed, { isClaimHeld: true });
     },
     async createContent({ content }, observed, { signal }) {
-      try {
-        await env.kube.create(volumeSnapshotContents, content, { signal });
-      } catch (error) {
-        // The name has the snapshot's UID in it, so an earlier pass made what is there; the next pass compares the two.
-        if (!isAlreadyExists(error)) throw error;
-      }
-      return after(observed, { isContentCreated: true });
+      const isStored = await context.creations.create(snapshotOf(observed), content, signal);
+      return isStored ? after(observed, { isContentCreated: true }) : { requeueAfterMs: CACHE_LAG_MS };
     },
   };
 }
