@@ -3,13 +3,43 @@ import { type Mutant, never } from "../mutant.ts";
 
 export const claimTables: readonly Mutant[] = [
   never({
-    name: "decide-claim-never-cached-undefined-cached-uid-claim-uid",
+    name: "decide-claim-never-is-cached-is-deleting",
     file: "packages/sidecars/src/provisioner/claims/decide-claim.ts",
-    find: "if (cached !== undefined && cached.metadata.uid === claim?.metadata.uid) return !isDeleting(cached);",
-    condition: "cached !== undefined && cached.metadata.uid === claim?.metadata.uid",
+    find: "if (isCached && isDeleting(cached)) return false;",
+    condition: "isCached && isDeleting(cached)",
+    caughtBy: {
+      file: "packages/sidecars/src/provisioner/claims/decide-claim.test.ts",
+      test: "the claim is being deleted meanwhile",
+    },
+  }),
+  never({
+    name: "decide-claim-never-is-cached-storing-certain",
+    file: "packages/sidecars/src/provisioner/claims/decide-claim.ts",
+    find: "if (isCached && !attempt?.isStoringUncertain) return true;",
+    condition: "isCached && !attempt?.isStoringUncertain",
     caughtBy: {
       file: "packages/sidecars/src/provisioner/claims/decide-claim.test.ts",
       test: "the driver has made it",
+    },
+  }),
+  never({
+    name: "decide-claim-never-vanished-storing-uncertain",
+    file: "packages/sidecars/src/provisioner/claims/decide-claim.ts",
+    find: "if (attempt.isStoringUncertain) return forget;",
+    condition: "attempt.isStoringUncertain",
+    caughtBy: {
+      file: "packages/sidecars/src/provisioner/claims/decide-claim.test.ts",
+      test: "with a volume that may have been stored, kept and given up",
+    },
+  }),
+  never({
+    name: "claim-goal-never-bound-to-own-gone",
+    file: "packages/sidecars/src/provisioner/claims/claim-goal.ts",
+    find: 'if (claim.boundToOwn && !claim.pvStored) return { kind: "release" };',
+    condition: "claim.boundToOwn && !claim.pvStored",
+    caughtBy: {
+      file: "packages/sidecars/src/provisioner/claims/claim-goal.test.ts",
+      test: "a volume that was bound, and given up since, is not looked for",
     },
   }),
   never({
