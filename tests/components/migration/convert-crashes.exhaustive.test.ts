@@ -7,7 +7,7 @@ test.each<CrashStory>([
   { killed: "convert", next: "convert" },
   { killed: "convert", next: "undo" },
   { killed: "undo", next: "undo" },
-])("$killed is killed at every call, and then $next", { timeout: 1_800_000 }, async (story) => {
+])("$killed is killed at every call, and then $next", async (story) => {
   const { played, failures, summary } = await crashConversion(story);
   console.log(summary);
   expect(failures).toEqual([]);
@@ -19,9 +19,6 @@ test.each<CrashStory>([
   { killed: "convert", next: "undo", replicas: 2 },
 ])(
   "$killed of two volumes of one StatefulSet is killed at every third call, and then $next",
-  {
-    timeout: 1_800_000,
-  },
   async (story) => {
     const { played, failures, summary } = await crashConversion(story, (call) => call % 3 === 0);
     console.log(summary);
@@ -36,7 +33,6 @@ test.each<CrashStory>([
   { killed: "undo", next: "undo", plugins: ["aws-ebs", "azure-disk", "rbd"], parallel: 3 },
 ])(
   "$killed of $plugins at the same time is killed after some of its changes, and then $next",
-  { timeout: 1_800_000 },
   async (story) => {
     let change = 0;
     const every = 3;
@@ -54,18 +50,12 @@ test.each<CrashStory>(
   cloudProviders
     .filter((plugin) => plugin !== "aws-ebs")
     .map((plugin) => ({ killed: "convert", next: "convert", plugins: [plugin] })),
-)(
-  "a conversion of $plugins is killed after each of its changes, and goes on",
-  {
-    timeout: 1_800_000,
-  },
-  async (story) => {
-    const { played, failures, summary } = await crashConversion(story, isChange);
-    console.log(summary);
-    expect(failures).toEqual([]);
-    expect(played).toBeGreaterThan(7);
-  },
-);
+)("a conversion of $plugins is killed after each of its changes, and goes on", async (story) => {
+  const { played, failures, summary } = await crashConversion(story, isChange);
+  console.log(summary);
+  expect(failures).toEqual([]);
+  expect(played).toBeGreaterThan(7);
+});
 
 test.each<CrashStory>([
   { killed: "convert", next: "convert", objects: "beside" },
@@ -75,9 +65,6 @@ test.each<CrashStory>([
   { killed: "convert", next: "undo", objects: "in place" },
 ])(
   "$killed of a StatefulSet's template and its class, $objects, is killed at its calls, and then $next",
-  {
-    timeout: 1_800_000,
-  },
   async (story) => {
     // In place, the class alone changes.
     const every = story.objects === "beside" ? 1 : 2;
@@ -93,9 +80,6 @@ test.each<CrashStory>([
   { killed: "convert", next: "undo", objects: "beside", volumes: true },
 ])(
   "$killed of a volume, its StatefulSet's template and its class is killed at every ninth call, and then $next",
-  {
-    timeout: 1_800_000,
-  },
   async (story) => {
     const { played, failures, summary } = await crashConversion(story, (call) => call % 9 === 0);
     console.log(summary);
@@ -108,18 +92,12 @@ test.each<CrashStory>([
   { killed: "convert", next: "convert", inline: true },
   { killed: "convert", next: "undo", inline: true },
   { killed: "undo", next: "undo", inline: true },
-])(
-  "$killed of the inline volume of a template is killed at every call, and then $next",
-  {
-    timeout: 1_800_000,
-  },
-  async (story) => {
-    const { played, failures, summary } = await crashConversion(story);
-    console.log(summary);
-    expect(failures).toEqual([]);
-    expect(played).toBeGreaterThan(60);
-  },
-);
+])("$killed of the inline volume of a template is killed at every call, and then $next", async (story) => {
+  const { played, failures, summary } = await crashConversion(story);
+  console.log(summary);
+  expect(failures).toEqual([]);
+  expect(played).toBeGreaterThan(60);
+});
 
 test.each<CrashStory>([
   { killed: "convert", next: "convert" },

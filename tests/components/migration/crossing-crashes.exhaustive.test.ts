@@ -4,7 +4,6 @@ import { crashCrossing, crashCrossingTwice } from "./crossing-crashes.ts";
 
 test.each(["migrate", "rollback"] as const)(
   "%s is killed at every call, and resumed (migration-controllers.md C1)",
-  { timeout: 1_800_000 },
   async (direction) => {
     const { played, failures, summary } = await crashCrossing(direction);
     console.log(summary);
@@ -15,7 +14,6 @@ test.each(["migrate", "rollback"] as const)(
 
 test.each(["migrate", "rollback"] as const)(
   "%s is killed, the run that goes on is killed too, and a third one ends it (migration-controllers.md C1)",
-  { timeout: 1_800_000 },
   async (direction) => {
     const { failures, summary } = await crashCrossingTwice(direction, 8);
     console.log(summary);

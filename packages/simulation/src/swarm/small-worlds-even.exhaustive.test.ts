@@ -1,8 +1,4 @@
 import { it } from "vitest";
 import { playSmallWorlds } from "../testing/small-seeds.ts";
 
-it(
-  "keeps the contract in small worlds of many even seeds (contract.md C1 to C8)",
-  { timeout: 1_800_000 },
-  () => playSmallWorlds(2),
-);
+it("keeps the contract in small worlds of many even seeds (contract.md C1 to C8)", () => playSmallWorlds(2));

@@ -7,9 +7,7 @@ import { simulateWorld } from "./simulate-world.ts";
 const first = Number(process.env.LONGSHORE_SWARM_FIRST ?? "1");
 const seeds = Number(process.env.LONGSHORE_SWARM_SEEDS ?? "15");
 
-it("keeps the contract in worlds with drawn faults and operations (contract.md C1 to C8)", {
-  timeout: 900_000,
-}, async () => {
+it("keeps the contract in worlds with drawn faults and operations (contract.md C1 to C8)", async () => {
   for (let seed = first; seed < first + seeds; seed++) {
     const { violations } = await simulateWorld({ seed });
     expect(violations, `seed ${seed}`).toEqual([]);
