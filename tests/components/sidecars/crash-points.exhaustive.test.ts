@@ -43,18 +43,14 @@ describe.each([
   ["at once", 0],
   ["after five seconds", 5000],
 ])("the work of a sidecar that is killed, when another takes its place %s, ends well:", (_, awayMs) => {
-  it.each(scenarios)(
-    "$name",
-    async (scenario) => {
-      const report = await crashCycle(scenario, awayMs);
-      console.log(report.summary);
-      expect(report.failures).toEqual([]);
-      expect(report.calls).toEqual(expect.arrayContaining([...scenario.rpcs]));
-      // Found at once by who comes next, and not by the next resync.
-      expect(report.slowest.tookMs, JSON.stringify(report.slowest.points)).toBeLessThan(awayMs + minuteMs);
-    },
-    60_000,
-  );
+  it.each(scenarios)("$name", async (scenario) => {
+    const report = await crashCycle(scenario, awayMs);
+    console.log(report.summary);
+    expect(report.failures).toEqual([]);
+    expect(report.calls).toEqual(expect.arrayContaining([...scenario.rpcs]));
+    // Found at once by who comes next, and not by the next resync.
+    expect(report.slowest.tookMs, JSON.stringify(report.slowest.points)).toBeLessThan(awayMs + minuteMs);
+  });
 });
 
 it.each(scenarios)(
@@ -65,7 +61,6 @@ it.each(scenarios)(
     expect(failures).toEqual([]);
     expect(played).toBeGreaterThan(20);
   },
-  600_000,
 );
 
 it.each(scenarios)(
@@ -78,5 +73,4 @@ it.each(scenarios)(
     expect(runs.filter(({ error }) => error !== undefined)).toEqual([]);
     expect(runs.some(({ deaths }) => deaths === 3)).toBe(true);
   },
-  60_000,
 );

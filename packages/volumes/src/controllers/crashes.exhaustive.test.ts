@@ -235,7 +235,6 @@ it.each(stories)(
     expect(failures).toEqual([]);
     expect(calls).toEqual(expect.arrayContaining([...story.calls]));
   },
-  180_000,
 );
 
 it.each(stories)(
