@@ -51,7 +51,7 @@ export default defineConfig({
           include: exhaustive,
           isolate: false,
           pool: "threads",
-          // CI runs them behind other tests in priority: what hangs is ended, what waits for its turn is not.
+          // What hangs is ended; a busy machine is not.
           testTimeout: 1_800_000,
           hookTimeout: 300_000,
         },
