@@ -49,3 +49,15 @@ it("an agent that adds a driver to it does so for the Node that is there (node-a
   expect(csiNode?.metadata.ownerReferences?.map(({ uid }) => uid)).toEqual([node.metadata.uid]);
   expect(csiNode?.spec.drivers.map(({ name }) => name)).toEqual(["e"]);
 });
+
+// The registration ended after the removal had begun: the driver counted as registered, and the next list of the Node brought it back.
+it("a driver that goes while it is added does not come back (node-agent.md 2)", async () => {
+  const { kube, write } = await nodeMadeAgain();
+  await write(async (writer) => {
+    const added = writer.setDriver("e", { nodeID: "i-2", maxVolumes: 0n, topology: {} }, signal);
+    const removed = writer.removeDriver("e", signal);
+    await Promise.all([added, removed]);
+    await writer.setMigratedPlugins(new Set(), signal);
+  });
+  expect((await stored(kube))?.spec.drivers ?? []).toEqual([]);
+});

@@ -51,7 +51,7 @@ const retryBackoff = { initialMs: 10, maximumMs: 1250, factor: 5, jitter: 0.1 };
 export class CsiNodeWriter {
   readonly #env: RuntimeEnv & { readonly kube: KubeClient };
   readonly #nodeName: string;
-  /** What drivers have registered with, by their names. */
+  /** With what the drivers are registered that the CSINode lists because of this agent, by their names. */
   readonly #drivers = new Map<string, DriverInfo>();
   /** What the annotation is to list; undefined: not decided yet. */
   #migrated: ReadonlySet<string> | undefined;
@@ -84,19 +84,17 @@ export class CsiNodeWriter {
   }
 
   /** Adds the driver's entry or replaces it; an equal one stays. */
-  async setDriver(name: string, info: DriverInfo, signal: AbortSignal): Promise<void> {
-    await this.#change({ kind: "setDriver", name, info }, signal);
-    this.#drivers.set(name, info);
+  setDriver(name: string, info: DriverInfo, signal: AbortSignal): Promise<void> {
+    return this.#change({ kind: "setDriver", name, info }, signal, () => this.#drivers.set(name, info));
   }
 
   /** Removes the driver's entry; a missing entry or object is fine. */
   removeDriver(name: string, signal: AbortSignal): Promise<void> {
-    this.#drivers.delete(name);
-    return this.#change({ kind: "removeDriver", name }, signal);
+    return this.#change({ kind: "removeDriver", name }, signal, () => this.#drivers.delete(name));
   }
 
-  /** One change at a time. */
-  async #change(change: CsiNodeChange, signal: AbortSignal): Promise<void> {
+  /** One change at a time; `onDone` runs before the next begins. */
+  async #change(change: CsiNodeChange, signal: AbortSignal, onDone?: () => unknown): Promise<void> {
     let attempts = 0;
     const written: Written = async (observed, write, next = settled) => {
       try {
@@ -106,16 +104,17 @@ export class CsiNodeWriter {
         return { observed: { ...observed, failure: { error, attempts: ++attempts } } };
       }
     };
-    const run = this.#last.then(() =>
-      walkSteps<ObservedCsiNode, CsiNodeStep>(
+    const run = this.#last.then(async () => {
+      await walkSteps<ObservedCsiNode, CsiNodeStep>(
         {
           observe: () => this.#observe(change, signal),
           decide: decideCsiNodeStep,
           actions: this.#actions(written, signal),
         },
         { key: this.#nodeName, signal },
-      ),
-    );
+      );
+      onDone?.();
+    });
     this.#last = run.catch(() => {});
     await run;
   }
