@@ -14,6 +14,7 @@ import {
   runConversion,
   type UndoPlan,
   type VolumeJournal,
+  withLaterWorkloads,
 } from "@longshore/migration";
 
 /** What is carried, and how. */
@@ -26,7 +27,8 @@ export async function convertVolumes(
   signal: AbortSignal,
 ): Promise<ConversionResult & { readonly plan: ConversionPlan }> {
   const journals = await journalsOf(env, options, signal);
-  const unfinished = [...journals.values()].filter(isUnfinishedConversion);
+  const open = [...journals.values()].filter(isUnfinishedConversion);
+  const unfinished = await withLaterWorkloads(env.kube, open, options, signal);
   const names = new Set(unfinished.flatMap((journal) => namesOf(journal)));
   const plan = await planConversion(env, options, signal, names);
   const begun = plan.volumes.map((planned) =>
@@ -42,9 +44,8 @@ export async function undoVolumes(
   signal: AbortSignal,
 ): Promise<ConversionResult & Partial<UndoPlan>> {
   const journals = [...(await journalsOf(env, options, signal)).values()];
-  const unfinished = journals.filter(
-    (journal) => journal.direction === "undo" && isUnfinishedConversion(journal),
-  );
+  const open = journals.filter((journal) => journal.direction === "undo" && isUnfinishedConversion(journal));
+  const unfinished = await withLaterWorkloads(env.kube, open, options, signal);
   const converted = journals.filter(({ direction }) => direction === "convert");
   const plan = await planUndo(env.kube, converted, options, signal);
   const clusterId = await readClusterId(env.kube, signal);

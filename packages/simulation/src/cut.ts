@@ -52,6 +52,11 @@ export class Life {
     this.#held ??= [];
   }
 
+  /** Whether it is stopped so. */
+  get isPaused(): boolean {
+    return this.#held !== undefined;
+  }
+
   /** Lets it go on: it sees in their order what has come in between, at the time that it is now. */
   goOn(): void {
     const held = this.#held ?? [];

@@ -8,6 +8,7 @@ import { migratedPluginsAnnotation } from "@longshore/storage";
 import { expect, it } from "vitest";
 import { classNameOf, clusterPlugin } from "../layout/plugins.ts";
 import { onPodVolumesCluster, type PodVolumesCluster } from "../testing/pod-volumes-cluster.ts";
+import type { InProcessClusterOptions } from "./in-process-cluster.ts";
 
 const signal = new AbortController().signal;
 const namespace = "default";
@@ -20,49 +21,111 @@ const statesMigrated = async ({ cluster: { kube } }: PodVolumesCluster) => {
   return csiNode?.metadata.annotations?.[migratedPluginsAnnotation] === plugin.inTreeName;
 };
 
-it.each([
+/** A claim and a pod that uses it. */
+async function withPod(world: PodVolumesCluster) {
+  const spec = {
+    accessModes: ["ReadWriteOnce"],
+    resources: { requests: { storage: "1Gi" } },
+    storageClassName: classNameOf(plugin),
+  };
+  const claim = { metadata: { name: "c", namespace }, spec };
+  await world.cluster.kube.create(resources.persistentVolumeClaims, claim, { signal });
+  const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "c" } }];
+  const file = async (pod: string) => {
+    await world.createPod(pod, { volumes });
+    return `${(await world.runs(pod))("/data")}/f`;
+  };
+  return { file };
+}
+
+/** A crossing of the node to CSI, or back. */
+async function crossTo(world: PodVolumesCluster, isOn: boolean) {
+  await world.cluster.platform.setNodeGates(nodeName, { [plugin.gate]: isOn }, signal);
+  await world.until("the node says so", async () => (await statesMigrated(world)) === isOn);
+}
+
+/** The restore, in which the control plane stands still until the node's agent has seen it. */
+async function restore(
+  world: PodVolumesCluster,
+  backup: ReturnType<PodVolumesCluster["cluster"]["backUp"]>,
+  isOn: boolean,
+) {
+  const { cluster, clock } = world;
+  for (const name of actors) await cluster.shutDown(name);
+  cluster.restore(backup, new SeededRandom(77));
+  expect(await statesMigrated(world)).toBe(!isOn);
+  await clock.sleep(61_000, signal);
+  expect(await statesMigrated(world)).toBe(isOn);
+  for (const name of actors) await cluster.start(name);
+}
+
+/** Takes down the names of disks that anything detaches. */
+function countingDetaches(detached: string[]): NonNullable<InProcessClusterOptions["isolate"]> {
+  return (_component, seams) => ({
+    ...seams,
+    cloudFor: (caller) => {
+      const cloud = seams.cloudFor(caller);
+      return {
+        ...cloud,
+        detachDisk: (diskId, ...rest) => {
+          detached.push(diskId);
+          return cloud.detachDisk(diskId, ...rest);
+        },
+      };
+    },
+  });
+}
+
+const paths = [
   ["CSI", true],
   ["in-tree", false],
-] as const)(
+] as const;
+const options = { plugins: ["aws-ebs"], nodeDecidesMigration: true } as const;
+
+it.each(paths)(
   "a node that has crossed to %s since the backup says so again, and its pods have their volume (contract.md C1)",
   (_path, isOn) =>
-    onPodVolumesCluster(
+    onPodVolumesCluster(async (world) => {
+      await world.cluster.platform.setControlPlaneGates({ [plugin.gate]: true }, signal);
+      await crossTo(world, !isOn);
+      const { file } = await withPod(world);
+      await world.host.appendFileDurable(await file("a"), "kept");
+      const backup = world.cluster.backUp();
+      await world.deletePod("a");
+      await crossTo(world, isOn);
+
+      await restore(world, backup, isOn);
+
+      await world.deletePod("a");
+      expect(await world.host.readFile(await file("b"))).toBe("kept");
+    }, options),
+);
+
+it.each(paths)(
+  "a disk that a node has mounted by %s since the backup, whose objects say otherwise, is not detached under its mount (contract.md C2)",
+  (_path, isOn) => {
+    const detached: string[] = [];
+    return onPodVolumesCluster(
       async (world) => {
         const { cluster } = world;
-        const { kube, platform } = cluster;
-        const setNode = async (value: boolean) => {
-          await platform.setNodeGates(nodeName, { [plugin.gate]: value }, signal);
-          await world.until("the node says so", async () => (await statesMigrated(world)) === value);
-        };
-        await platform.setControlPlaneGates({ [plugin.gate]: true }, signal);
-        await setNode(!isOn);
-        const spec = {
-          accessModes: ["ReadWriteOnce"],
-          resources: { requests: { storage: "1Gi" } },
-          storageClassName: classNameOf(plugin),
-        };
-        const claim = { metadata: { name: "c", namespace }, spec };
-        await kube.create(resources.persistentVolumeClaims, claim, { signal });
-        const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "c" } }];
-        await world.createPod("a", { volumes });
-        const file = `${(await world.runs("a"))("/data")}/f`;
-        await world.host.appendFileDurable(file, "kept");
+        await cluster.platform.setControlPlaneGates({ [plugin.gate]: true }, signal);
+        await crossTo(world, !isOn);
+        const { file } = await withPod(world);
+        await world.host.appendFileDurable(await file("a"), "kept");
         const backup = cluster.backUp();
         await world.deletePod("a");
-        await setNode(isOn);
+        await crossTo(world, isOn);
+        await file("a");
 
-        for (const name of actors) await cluster.shutDown(name);
-        cluster.restore(backup, new SeededRandom(77));
-        expect(await statesMigrated(world)).toBe(!isOn);
-        await world.clock.sleep(61_000, signal);
-        expect(await statesMigrated(world)).toBe(isOn);
-        for (const name of actors) await cluster.start(name);
+        await restore(world, backup, isOn);
 
+        detached.length = 0;
+        await world.clock.sleep(180_000, signal);
+        expect(detached).toEqual([]);
         await world.deletePod("a");
-        await world.createPod("b", { volumes });
-        const again = `${(await world.runs("b"))("/data")}/f`;
-        expect(await world.host.readFile(again)).toBe("kept");
+        expect(await world.host.readFile(await file("b"))).toBe("kept");
       },
-      { plugins: ["aws-ebs"], nodeDecidesMigration: true },
-    ),
+      { ...options, isolate: countingDetaches(detached) },
+    );
+  },
 );

@@ -46,6 +46,7 @@ export {
   templateName,
   wantedKey,
 } from "./inline/index.ts";
+export { withLaterWorkloads } from "./later-workloads.ts";
 export {
   convertedClass,
   convertedTemplates,

@@ -116,6 +116,11 @@ export class FaultyCluster {
     return () => life?.goOn();
   }
 
+  /** Whether the process is stopped. */
+  isPaused(component: string): boolean {
+    return this.#lives.get(component)?.isPaused === true;
+  }
+
   /** From its next start on the node's driver has its socket in this directory. */
   moveDriver(node: string, driver: string, directory: string): void {
     this.#driverDirectories.set(`${node} ${driver}`, directory);

@@ -188,6 +188,14 @@ it("a Flexvolume is about to be detached when the controller manager ends: small
   expect(counters.flexDriverChanged).toBeGreaterThan(0);
 });
 
+// The agent of a node was cut off from the API server while its Node was deleted: it could not make the Node again within 40 s, and who deletes a
+// Node says that its machine is gone. Such a Node is not deleted any more.
+it("the agent of a node is cut off: small world 1522 (contract.md C2)", async () => {
+  const { violations, counters } = await simulateSmallWorld({ seed: 1522 });
+  expect(violations).toEqual([]);
+  expect(counters.podForceDeleted).toBeGreaterThan(0);
+});
+
 async function expectKept(seed: number, plan: SwarmPlan): Promise<void> {
   const { violations, counters, acknowledgedWrites } = await simulateWorld({ seed, plan });
   expect(violations).toEqual([]);

@@ -139,6 +139,7 @@ export class SwarmWorld {
       reboot: (node) => faulty.reboot(cluster, node),
       moveDriver: (node, driver, directory) => faulty.moveDriver(node, driver, directory),
       pause: (component) => faulty.pause(component),
+      isPaused: (component) => faulty.isPaused(component),
       isOut: (zone) => machines.isZoneOut(zone),
       failZone: (zone) => machines.failZone(zone),
       takeAway: (node) => machines.letGo(cluster, node, true),

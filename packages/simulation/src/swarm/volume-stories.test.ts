@@ -1,6 +1,7 @@
 /** What the swarm does to volumes beside those of its plugins' writers, each kind of operation alone, in a small world without faults. */
 import { expect, it } from "vitest";
 import { simulateWorld } from "./simulate-world.ts";
+import { simulateSmallWorld } from "./small-world.ts";
 import type { SwarmPlan } from "./swarm-plan.ts";
 
 const calm = {
@@ -57,6 +58,22 @@ it.each([
       rounds: 10,
     }),
 );
+
+// The nodes had crossed to CSI since the backup: the restored Nodes listed the disks as attached in-tree, and the controller, which found no
+// VolumeAttachments, asked to detach them under the mounts of CSI (C2).
+it("the API server is restored from before a crossing: small world 696 (contract.md C1, C2, C8)", async () => {
+  const { violations, counters } = await simulateSmallWorld({ seed: 696 });
+  expect(violations).toEqual([]);
+  expect(counters.restoredFromBackup).toBeGreaterThan(0);
+  expect(counters.crossing).toBeGreaterThan(0);
+});
+
+// The conversion was planned while the set's pod was being made again: it knew of no workload, and its second run did not scale the set either (C8).
+it("a pod takes a volume whose conversion is planned: small world 2041 (contract.md C8)", async () => {
+  const { violations, counters } = await simulateSmallWorld({ seed: 2041 });
+  expect(violations).toEqual([]);
+  expect(counters.conversion).toBeGreaterThan(0);
+});
 
 async function expectKept(seed: number, plan: SwarmPlan): Promise<void> {
   const { violations, counters, acknowledgedWrites } = await simulateWorld({ seed, plan });

@@ -15,6 +15,7 @@ import {
   readJournals,
   unfinishedChoice,
   type VolumeJournal,
+  withLaterWorkloads,
 } from "@longshore/migration";
 import { UsageError } from "../../exit.ts";
 import type { ConvertFlags } from "./convert-flags.ts";
@@ -57,7 +58,10 @@ export async function workToCarry(
   printUnfinished([...left.map(originalVolume), ...inline.left], flags);
   if (!mayGoOn([...made.refused, ...inline.refused], flags)) return undefined;
   return {
-    volumes: [...carried, ...freshJournals(made.volumes, known, asked)],
+    volumes: [
+      ...(await withLaterWorkloads(kube, carried, options, signal)),
+      ...freshJournals(made.volumes, known, asked),
+    ],
     inline: inline.journals,
     objects: await objectsToBegin(target, kube, made.replacements ?? [], direction, signal),
     classes: made.classes ?? [],

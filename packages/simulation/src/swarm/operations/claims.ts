@@ -50,6 +50,8 @@ function subjectsOf({ env: { cluster, plan } }: Operators): readonly Subject[] {
   // A conversion makes claims of its own, and a restore has old ones again: what goes with them is not the matter here.
   const isOther = (kind: string) => kind.endsWith("onversion") || kind === "restoredFromBackup";
   if (plan.operations.some(isOther)) return [];
+  // Its pod could take the only node in the zone of another pod's disk, and its new disk would keep it there.
+  if (plan.zones > 1 && plan.replicas > 1) return [];
   const hasSnapshots = plan.operations.includes("snapshotRestored");
   return cluster.objects(resources.persistentVolumeClaims).flatMap((claim) => {
     const { name } = claim.metadata;

@@ -11,7 +11,10 @@ const outOfServiceTaint = {
 /** Longer than pods of a node that is gone are kept, in milliseconds. */
 const goneMs = 90_000;
 
-/** A Node is deleted while its machine runs: the agent makes it again, and nothing is taken from its pods. */
+/**
+ * A Node is deleted while its machine runs: the agent makes it again, and nothing is taken from its pods. Not while the agent is cut off: it
+ * could not make the Node again within the 40 s after which the machine counts as gone (docs/contract.md C2).
+ */
 export const nodeDeleted: Operation = async (operators, { target, happens }) => {
   const node = operators.nodeAt(target);
   if (!runs(operators, node)) return;
@@ -59,7 +62,7 @@ export const outOfService: Operation = async (operators, { target, ms, happens }
 };
 
 function runs({ env }: Operators, node: string): boolean {
-  return env.cluster.isRunning(node) && !env.machineOf(node).isPaused;
+  return env.cluster.isRunning(node) && !env.machineOf(node).isPaused && !env.isPaused(node);
 }
 
 /** Nothing of a node that is off and given up is left on it. @throws while something is, unless the node runs again */

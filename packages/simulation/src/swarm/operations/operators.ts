@@ -22,6 +22,8 @@ export interface OperatorsEnv {
   moveDriver(node: string, driver: string, directory: string): void;
   /** Stops a running component, which sees and does nothing more until the returned function lets it go on. */
   pause(component: string): () => void;
+  /** Whether a component is stopped so. */
+  isPaused(component: string): boolean;
   /** From now on nothing of the zone is answered, until the returned function is called. */
   failZone(zone: string): () => void;
   /** Whether the zone has failed. */

@@ -24,7 +24,8 @@ export const podForceDeleted: Operation = async (operators, { target, ms, killMs
   if (pod === undefined) return;
   const { name } = pod.metadata;
   const { nodeName = "" } = pod.spec ?? {};
-  const state = env.cluster.isRunning(nodeName) ? killMs % nodeStates.length : 0;
+  const mayStop = env.cluster.isRunning(nodeName) && operators.hasNode(nodeName);
+  const state = mayStop ? killMs % nodeStates.length : 0;
   const awayMs = isOn ? forceDetachMs + ms : ms;
   const away = state === 0 ? "" : ` for ${awayMs} ms`;
   if (!happens(`delete pod ${name} by force, of ${nodeName}, ${nodeStates[state]}${away}`)) return;

@@ -31,6 +31,7 @@ import {
   trackWrites,
 } from "@longshore/kube";
 import { abortable, backoffMs, type Component, type FeatureGates, TaskGroup } from "@longshore/runtime";
+import { inTreeNameKeysOf, keyOfInTreeName } from "../../csimigration/in-tree-name-key.ts";
 import {
   createMigratedPluginManager,
   type MigratedPluginManager,
@@ -62,7 +63,6 @@ import type { VolumeOwners } from "./detach-guards.ts";
 import { DiskOperations } from "./disk-operations.ts";
 import { operationTimeoutMs } from "./disks/attach-in-tree.ts";
 import { startDiskController } from "./disks/start-disk-controller.ts";
-import { inTreeNameKeysOf, keyOfInTreeName } from "./in-tree-name-key.ts";
 import { MissingNodes } from "./missing-nodes.ts";
 import { startNodeStatusController } from "./nodes/start-node-status-controller.ts";
 import { PendingPods } from "./pending-pods.ts";

@@ -3,6 +3,7 @@ import { resources } from "@longshore/kube";
 import { featureGates, SimulatedHost } from "@longshore/runtime";
 import { migrationGates } from "@longshore/translation";
 import { afterEach, describe, expect, it } from "vitest";
+import { keyOfInTreeName } from "../../csimigration/in-tree-name-key.ts";
 import { volumeGates } from "../../csimigration/volume-gates.ts";
 import type { CloudProvider } from "../../framework/ports.ts";
 import { uniqueVolumeName } from "../../framework/unique-volume-name.ts";
@@ -19,7 +20,6 @@ import {
 } from "../../testing/control-plane.ts";
 import { FakeProviderCloud } from "../../testing/fake-provider-cloud.ts";
 import { startAttachDetachController } from "./attach-detach-controller.ts";
-import { keyOfInTreeName } from "./in-tree-name-key.ts";
 
 const { signal } = new AbortController();
 const gates = Object.fromEntries(migrationGates.map(({ gate }) => [gate, true]));

@@ -6,7 +6,7 @@
  *
  * While a provider has not answered, its plugin is in `unlisted` and CSI attaches nothing of it. Only disks of
  * PersistentVolumes count, on managed nodes. What is listed on a node whose Node is missing counts once that is there: its list of
- * attached volumes and its record of uncertain ones went with the Node that was deleted. The provider is not asked once every node is
+ * attached volumes and its record of uncertain ones went with the Node that was deleted. What a migrated node uses by CSI does not count. The provider is not asked once every node is
  * migrated and every volume of the plugin is attached by CSI: then nothing in-tree can be left (C5).
  */
 import { errorChain, withDeadline } from "@longshore/runtime";
@@ -16,7 +16,7 @@ import { specOfPersistentVolume } from "../../framework/volume-spec.ts";
 import { type AttachDetachContext, cacheIndexes, managedNode } from "./attach-detach-context.ts";
 import { listsPlugin } from "./backend-decision.ts";
 import { scopeOf } from "./operation-scope.ts";
-import { csiAttachmentName } from "./volume-identity.ts";
+import { csiAttachmentName, type VolumeIdentity } from "./volume-identity.ts";
 
 /** Deadline of one question to a provider, in milliseconds. */
 const listTimeoutMs = 30_000;
@@ -117,6 +117,7 @@ function adopt(context: AttachDetachContext, plugin: VolumePlugin, listed: Liste
   if (context.actual.ofIdentity(identity).some((known) => known.nodeName === nodeName)) return;
   const attachment = csiAttachmentName(identity, nodeName);
   if (attachment !== undefined && context.caches.attachments.get(attachment) !== undefined) return;
+  if (isUsedByCsi(context, nodeName, plugin, identity)) return;
   const volume = context.caches.volumes
     .byIndex(cacheIndexes.volumesByIdentity, identity)
     .find((pv) => plugin.canSupport(specOfPersistentVolume(pv, false)));
@@ -139,6 +140,21 @@ function adopt(context: AttachDetachContext, plugin: VolumePlugin, listed: Liste
     wasListed: true, // The provider has it there: what the node's status said of it is lost.
   });
   context.wakeDisk(identity);
+}
+
+/**
+ * Whether the node has handed the plugin over, and uses the disk by CSI: the VolumeAttachment is lost, as after a restore of the API server,
+ * and is made again for the pods that want it. To detach the disk would take it from under its mount.
+ */
+function isUsedByCsi(
+  { caches }: AttachDetachContext,
+  nodeName: string,
+  { pluginName }: VolumePlugin,
+  identity: VolumeIdentity,
+): boolean {
+  const csiNode = caches.csiNodes.get(nodeName);
+  const inUse = caches.nodes.get(nodeName)?.status?.volumesInUse ?? [];
+  return csiNode !== undefined && listsPlugin(csiNode, pluginName) && inUse.includes(identity);
 }
 
 /** The volumes of the plugin that pods want: CSI attaches them, or their pods get an event, now. */

@@ -32,6 +32,7 @@ const node = (plugin: ObservedPlugin, change: Partial<ObservedMigration> = {}): 
   retryAtMs: 0,
   isInitialised: true,
   written: plugin.current === "csi" ? [inTreeName] : [],
+  mayListOthers: false,
   mayBeAnnounced: false,
   plugins: [plugin],
   failure: undefined,
@@ -91,6 +92,11 @@ describe("the step of a node's migration", () => {
       "and is held by CSI's volumes",
       node({ ...back, left: { names: { "in-tree": [], csi: ["c"] }, isAnnounced: false } }),
       apply("csi", ["c"], true),
+    ],
+    [
+      "lists of attached volumes that may be older than what is mounted are corrected before the annotation",
+      node(there, { mayListOthers: true, mayBeAnnounced: true, written: undefined }),
+      { step: "correctLists" },
     ],
     [
       "an annotation whose write is uncertain is written again, also to stay",

@@ -2,7 +2,7 @@
  * Decides the next step of this node's migration: its CSINode annotation says which plugins are CSI's, its volume
  * manager does the same, and both switch to what the gates want once nothing is left on the current path.
  *
- *     the objects may be older ─► write annotation ─► end announcement ─► apply
+ *     the objects may be older ─► correct lists ─► write annotation ─► end announcement ─► apply
  *     suspend ─► look ─► announce (to CSI only) ─► write annotation ─► end announcement ─► apply
  *        └── held: what is there stays on its path ──────────────────────────────────────────┘
  *
@@ -53,6 +53,8 @@ export interface ObservedMigration {
   readonly isInitialised: boolean;
   /** What the CSINode's annotation lists for certain, by this agent's own write; undefined: not certain. */
   readonly written: readonly string[] | undefined;
+  /** The Node's lists of attached volumes may be older than what is mounted: they come from a backup. */
+  readonly mayListOthers: boolean;
   /** The Node has an announcement, or may have. */
   readonly mayBeAnnounced: boolean;
   readonly plugins: readonly ObservedPlugin[];
@@ -72,6 +74,8 @@ export interface PluginVerdict {
 export type NodeMigrationStep =
   | { readonly step: "recordFailure"; readonly error: unknown }
   | { readonly step: "wait"; readonly ms: number }
+  /** Make the Node's lists of attached volumes agree with what is mounted. */
+  | { readonly step: "correctLists" }
   /** Admit no volume of the plugin. */
   | { readonly step: "suspend"; readonly inTreeName: string }
   /** Read from Node, disk and VolumeAttachments what is left of the plugin. */
@@ -90,9 +94,11 @@ export type NodeMigrationStep =
 
 /** Decides for the node; pure. */
 export function decideNodeMigrationStep(observed: ObservedMigration): NodeMigrationStep {
-  const { failure, plugins, nowMs, retryAtMs, isInitialised } = observed;
+  const { failure, plugins, nowMs, retryAtMs, isInitialised, mayListOthers } = observed;
   if (failure !== undefined) return { step: "recordFailure", error: failure.error };
   if (retryAtMs > nowMs) return { step: "wait", ms: retryAtMs - nowMs };
+  // Before the annotation: by that the controllers act on the lists.
+  if (mayListOthers) return { step: "correctLists" };
   const verdicts: PluginVerdict[] = [];
   for (const plugin of plugins) {
     const verdict = verdictOf(plugin, isInitialised);

@@ -31,6 +31,7 @@ import { lookAtPlugin } from "./look-at-plugin.ts";
 import { MigratingPlugins } from "./migrating-plugins.ts";
 import { MigrationStatus } from "./migration-status.ts";
 import type { NodeMigrationEnv } from "./node-migration-env.ts";
+import { correctLists } from "./restored-lists.ts";
 
 const initialBackoff = { initialMs: 15, maximumMs: 5_000, factor: 6, jitter: 0.1 };
 const changeBackoff = { initialMs: 1000, maximumMs: 60_000 };
@@ -50,6 +51,8 @@ export class NodeMigration implements Component {
   #written: readonly string[] | undefined;
   /** What is stored may be older than that. */
   #mayBeOlder = false;
+  /** What the Node lists as attached may be older than what is mounted. */
+  #mayListOthers = false;
   #failures = 0;
   #retryAtMs = 0;
 
@@ -111,11 +114,12 @@ export class NodeMigration implements Component {
 
   /**
    * The API server may be one that was restored from a backup, whose CSINode, and what the Node announces, are older than this agent
-   * (docs/playbooks/control-plane-restored-mid-crossing.md): looks at both, and puts them right.
+   * (docs/playbooks/control-plane-restored-mid-crossing.md): looks at both, and puts them right. So too what the Node lists as attached.
    */
   mayBeRestored(): void {
     if (!this.#isInitialised) return;
     this.#mayBeOlder = true;
+    this.#mayListOthers = true;
     this.#changingOver.doubt();
     this.#controller.wake(this.#env.nodeName);
   }
@@ -144,6 +148,7 @@ export class NodeMigration implements Component {
       retryAtMs: this.#retryAtMs,
       isInitialised: this.#isInitialised,
       written: this.#mayBeOlder ? undefined : this.#written,
+      mayListOthers: this.#mayListOthers,
       mayBeAnnounced: this.#changingOver.mayBeThere,
     };
   }
@@ -169,6 +174,8 @@ export class NodeMigration implements Component {
     return {
       recordFailure: ({ error }) => this.#recordFailure(error),
       wait: ({ ms }) => ({ requeueAfterMs: ms }),
+      correctLists: (_step, observed, pass) =>
+        this.#attempted(observed, pass, () => this.#correctLists(observed, pass.signal)),
       suspend: ({ inTreeName }, observed) => {
         paths.suspend(inTreeName);
         return this.#again(observed);
@@ -198,6 +205,18 @@ export class NodeMigration implements Component {
       signal.throwIfAborted();
       return { observed: { ...observed, failure: { error } } };
     }
+  }
+
+  async #correctLists(observed: ObservedMigration, signal: AbortSignal) {
+    const { kube, nodeName } = this.#env;
+    this.#mayListOthers = false;
+    try {
+      await correctLists(kube, nodeName, this.#managed?.mountedDisks() ?? [], signal);
+    } catch (error) {
+      this.#mayListOthers = true;
+      throw error;
+    }
+    return this.#again(observed);
   }
 
   /** Looks at what is left of the plugin, with the announcement or before it. */

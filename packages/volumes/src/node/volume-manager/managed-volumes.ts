@@ -15,6 +15,12 @@ export interface VolumeChange {
   readonly origin: string | undefined;
 }
 
+/** A disk of which something is or may be mounted here. */
+export interface MountedDisk {
+  readonly uniqueName: string;
+  readonly devicePath: string;
+}
+
 /** The volumes of the node as the migration sees them. */
 export interface ManagedVolumes {
   /**
@@ -24,6 +30,8 @@ export interface ManagedVolumes {
   nothingMounted(path: VolumePath, plugin: PluginNames): boolean;
   /** True for a volume that pods wait for, and of which nothing is or may be mounted. */
   isMerelyWanted(uniqueName: string): boolean;
+  /** Attached volumes of which something is or may be mounted. */
+  mountedDisks(): readonly MountedDisk[];
   /** Calls `listener` after each change of what is desired or mounted; returns a function that unsubscribes. */
   onVolumeChange(listener: (change: VolumeChange) => void): () => void;
   /** Ways of plugins changed (or are about to): volumes that are wanted but not here must be resolved again. */

@@ -3,7 +3,7 @@ import { csiPluginName } from "../../plugins/csi/csi-names.ts";
 import type { ActualState } from "./actual-state.ts";
 import type { DesiredState } from "./desired-state.ts";
 import type { Leftovers } from "./leftovers/leftovers.ts";
-import type { PluginNames } from "./managed-volumes.ts";
+import type { MountedDisk, PluginNames } from "./managed-volumes.ts";
 import type { NodePods } from "./pods/node-pods.ts";
 import type { VolumePath } from "./volume-paths.ts";
 import type { MountsInFlight } from "./volumes/mounts-in-flight.ts";
@@ -37,6 +37,13 @@ export function namesInUse({ desired, actual, leftovers }: NodeVolumeStates): re
   for (const volume of desired.volumes()) if (volume.attachable) names.add(volume.uniqueName);
   for (const volume of actual.volumes()) if (volume.attachable) names.add(volume.uniqueName);
   return [...names].sort();
+}
+
+/** Attached volumes of which something is or may be mounted. */
+export function mountedDisksOf({ actual }: NodeVolumeStates): readonly MountedDisk[] {
+  return [...actual.volumes()].filter(
+    ({ attachable, device, pods }) => attachable && (device.state !== "notMounted" || pods.size > 0),
+  );
 }
 
 /** Volumes of the pod that are certainly mounted, by the names in the pod's spec. */

@@ -24,8 +24,9 @@ import { type ActualChange, ActualState } from "./actual-state.ts";
 import { DesiredState, type DesiredVolume } from "./desired-state.ts";
 import { LeftoverController } from "./leftovers/leftover-controller.ts";
 import { Leftovers } from "./leftovers/leftovers.ts";
-import type { ManagedVolumes, PluginNames, VolumeChange } from "./managed-volumes.ts";
+import type { ManagedVolumes, MountedDisk, PluginNames, VolumeChange } from "./managed-volumes.ts";
 import {
+  mountedDisksOf,
   mountedVolumesOf,
   type NodeVolumeStates,
   namesInUse,
@@ -220,6 +221,10 @@ export class VolumeManager implements ManagedVolumes, Component {
     return (
       this.#states.desired.get(uniqueName) !== undefined && this.#states.actual.get(uniqueName) === undefined
     );
+  }
+
+  mountedDisks(): readonly MountedDisk[] {
+    return mountedDisksOf(this.#states);
   }
 
   onVolumeChange(listener: (change: VolumeChange) => void): () => void {

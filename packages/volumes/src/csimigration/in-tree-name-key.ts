@@ -4,7 +4,7 @@
  * that of the volume's own spelling. Pure. Source: docs/behaviour/controllers.md A6.
  */
 import type { PersistentVolume } from "@longshore/kube";
-import { splitUniqueName, type UniqueVolumeName } from "../../framework/unique-volume-name.ts";
+import { splitUniqueName, type UniqueVolumeName } from "../framework/unique-volume-name.ts";
 
 /** How the names of a plugin are compared. */
 interface Spelling {
