@@ -48,10 +48,14 @@ export class ContractWatch {
   readonly #attachedBy = new Map<string, Attacher>();
   /** Who last asked for what of a disk on a node: a call may take effect and its answer never be seen. */
   readonly #asked = new Map<string, Attacher>();
+  /** `disk@node` of what was attached when the API server was restored: no object may say by which path, so either may go on with it. */
+  readonly #unrecorded = new Set<string>();
   /** The sources of volumes by their uids, as they were stored last. */
   readonly #sources = new Map<string, unknown>();
   /** UIDs of volumes that were given up, and are there again. */
   readonly #returned = new Set<string>();
+  /** CSINodes as a restore of the API server has brought them back, whose nodes have not written them again. */
+  readonly #older = new Map<string, Stored<CSINode>>();
   /** The world that was checked last. */
   #checked: WorldView | undefined;
   readonly #onChange: (call: AttachmentCall) => void;
@@ -108,14 +112,22 @@ export class ContractWatch {
     this.check(world);
     const key = `${call.diskId}@${call.nodeName}`;
     const by = this.#attachedBy.get(key)?.path;
-    if (by !== undefined && by !== call.path) {
-      this.report("C1", `${key} is attached by ${by} and was attached again by ${call.path}`);
-    }
+    if (by === undefined || by === call.path) return;
+    if (this.#unrecorded.delete(key)) this.#attachedBy.set(key, { path: call.path, plugin: call.plugin });
+    else this.report("C1", `${key} is attached by ${by} and was attached again by ${call.path}`);
   }
 
-  /** A restored API server has volumes that had been given up: no data are lost with their disks. By their UIDs. */
-  returned(volumes: readonly string[]): void {
+  /**
+   * The API server is restored: what its CSINodes list is older than what their nodes do, until these write them again.
+   * @param volumes UIDs of volumes that had been given up, and are there again: no data are lost with their disks
+   */
+  restored(volumes: readonly string[], csiNodes: readonly Stored<CSINode>[]): void {
     for (const uid of volumes) this.#returned.add(uid);
+    for (const csiNode of csiNodes) this.#older.set(csiNode.metadata.name, csiNode);
+    for (const key of this.#attachedBy.keys()) this.#unrecorded.add(key);
+    // What was asked for may take effect now.
+    for (const asked of this.#asked.keys())
+      if (asked.startsWith("attach ")) this.#unrecorded.add(asked.slice("attach ".length));
   }
 
   /** Finds what has been attached and detached since the last look, and who asked for it. */
@@ -126,7 +138,9 @@ export class ContractWatch {
       this.#attachedBy.delete(key);
       const { path, plugin } = this.#asked.get(`detach ${key}`) ?? by;
       this.#onChange({ op: "detach", path, plugin, ...parsed(key) });
-      if (path !== by.path) this.report("C1", `${key} was attached by ${by.path} and detached by ${path}`);
+      const isUnrecorded = this.#unrecorded.delete(key);
+      if (path !== by.path && !isUnrecorded)
+        this.report("C1", `${key} was attached by ${by.path} and detached by ${path}`);
     }
     for (const [key, { nodeName }] of now) {
       if (this.#attachedBy.has(key)) continue;
@@ -135,7 +149,7 @@ export class ContractWatch {
       const { path, plugin } = by;
       this.#attachedBy.set(key, by);
       this.#onChange({ op: "attach", path, plugin, ...parsed(key) });
-      if (path === "in-tree" && isListed(world, nodeName, plugin)) {
+      if (path === "in-tree" && this.#isListed(world, nodeName, plugin)) {
         this.report("C5", `the in-tree code attached ${key}, whose node lists ${plugin} as migrated`);
       }
     }
@@ -163,7 +177,7 @@ export class ContractWatch {
         if (by !== undefined && by.path !== path) {
           this.report("C1", `${diskId}@${nodeName} was attached by ${by.path} and is mounted by ${path}`);
         }
-        if (by !== undefined && path === "in-tree" && isListed(world, nodeName, by.plugin)) {
+        if (by !== undefined && path === "in-tree" && this.#isListed(world, nodeName, by.plugin)) {
           this.report(
             "C5",
             `${diskId} is mounted in-tree on ${nodeName}, which lists ${by.plugin} as migrated`,
@@ -171,6 +185,12 @@ export class ContractWatch {
         }
       }
     }
+  }
+
+  /** Whether the node itself lists the plugin as migrated. */
+  #isListed(world: WorldView, nodeName: string, plugin: string): boolean {
+    const csiNode = world.csiNodes.find(({ metadata }) => metadata.name === nodeName);
+    return csiNode !== this.#older.get(nodeName) && migratedPluginsOf(csiNode).has(plugin);
   }
 
   /** Every mounted device belongs to a disk that is attached there. */
@@ -235,10 +255,6 @@ function sourceOf(spec: PersistentVolume["spec"]): unknown {
   if (spec?.flexVolume !== undefined) return spec.flexVolume;
   const member = clusterPlugins.find(({ source }) => spec?.[source] !== undefined)?.source;
   return member === undefined ? undefined : spec?.[member];
-}
-
-function isListed(world: WorldView, nodeName: string, plugin: string): boolean {
-  return migratedPluginsOf(world.csiNodes.find((c) => c.metadata.name === nodeName)).has(plugin);
 }
 
 /** Whose code has made the mount: each has directories of its own (docs/behaviour/node-agent.md). */

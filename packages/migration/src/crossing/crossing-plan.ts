@@ -58,7 +58,9 @@ export function crossingPlanOf(
   clusterId: string,
 ): CrossingPlan {
   const { subject, direction, force = false, maxUnavailable = 1 } = options;
-  const batches = batchesOf(nodesInOrder(nodesToCross(subject, direction, seen), direction), maxUnavailable);
+  const toCross = nodesToCross(subject, direction, seen);
+  const nodes = seen.nodes.filter(({ metadata }) => toCross.has(metadata.name));
+  const batches = batchesOf(nodesInOrder(nodes, direction), maxUnavailable);
   const whole = (name: keyof typeof wholeTexts): PlanStep => {
     const changes = name === "objects clean" ? [] : gateChanges("the control plane", subject, direction);
     return { name, ...wholeTexts[name], changes, expectedSeconds: expected[name] };

@@ -171,14 +171,13 @@ export class CrossingRun {
     return plan.nodes.some((node) => node.name === name);
   }
 
-  /** Nodes by name; going back, the other way round. */
+  /** See {@link nodesInOrder}. */
   async #nodesInOrder(): Promise<string[]> {
     const wait = waitFor("API server", "", "to list the nodes");
     const { items } = await this.#runner.patiently({ name: "nodes", wait }, this.#signal, (_, signal) =>
       this.#env.kube.list(resources.nodes, { signal }),
     );
-    const names = items.map((node) => node.metadata.name);
-    return nodesInOrder(names, this.#options.direction);
+    return nodesInOrder(items, this.#options.direction);
   }
 
   /** @throws ContractError for a sign that a rule of the contract is broken */

@@ -29,10 +29,15 @@ export function stepsAfterNodes(
   return direction === "migrate" ? [] : ["control plane off", "objects clean"];
 }
 
-/** Nodes by name; going back, the other way round. */
-export function nodesInOrder(names: Iterable<string>, direction: CrossingDirection): string[] {
-  const sorted = [...names].sort();
-  return direction === "migrate" ? sorted : sorted.reverse();
+/**
+ * Nodes by name; going back, the other way round. Those that a crossing has cordoned come first: their pods are on the other nodes, which
+ * could not be drained.
+ */
+export function nodesInOrder(nodes: readonly Stored<Node>[], direction: CrossingDirection): string[] {
+  const sorted = nodes.map(({ metadata }) => metadata.name).sort();
+  const ordered = direction === "migrate" ? sorted : sorted.reverse();
+  const cordoned = new Set(nodes.filter(isCordonedForCrossing).map(({ metadata }) => metadata.name));
+  return [...ordered.filter((name) => cordoned.has(name)), ...ordered.filter((name) => !cordoned.has(name))];
 }
 
 /** The names in batches of so many; the nodes of a batch cross at the same time. */

@@ -81,9 +81,7 @@ export class Machines {
   async letGo({ cloud, config }: InProcessCluster, nodeName: string, isTakenAway: boolean): Promise<void> {
     const { plan, checks, signal } = this.#env;
     const instanceId = config.nodes.find(({ name }) => name === nodeName)?.instanceId ?? "";
-    const ofFlex = plan.volumes.includes("flexvolume") ? [flexProvider(plan.plugins)] : [];
-    const plugins = [...plan.plugins, ...ofFlex].map(clusterPlugin).filter(({ isShared }) => !isShared);
-    for (const { name: provider, controllerPublishes } of plugins) {
+    for (const { name: provider, controllerPublishes } of disksPlugins(plan)) {
       if (controllerPublishes && !isTakenAway) continue;
       const caller = cloud.forCaller({ path: "in-tree", component: "power", provider });
       for (const { id, attachments } of await caller.listDisks(signal)) {
@@ -106,8 +104,7 @@ export class Machines {
   async detach(cluster: InProcessCluster, diskId: string, nodeName: string): Promise<void> {
     const { plan, checks, signal } = this.#env;
     const instanceId = cluster.config.nodes.find(({ name }) => name === nodeName)?.instanceId ?? "";
-    for (const { name: provider, isShared } of plan.plugins.map(clusterPlugin)) {
-      if (isShared) continue;
+    for (const { name: provider } of disksPlugins(plan)) {
       const caller = cluster.cloud.forCaller({ path: "in-tree", component: "operators", provider });
       if (!(await caller.listDisks(signal)).some(({ id }) => id === diskId)) continue;
       checks.detachedByHand(diskId, nodeName, cluster);
@@ -134,4 +131,10 @@ export class Machines {
       cloud.disks().find(({ id }) => id === name)?.zone;
     return this.#zonesOut.has(zone ?? name);
   }
+}
+
+/** The plugins whose disks the world has; also those of the Flexvolumes are of one. */
+function disksPlugins({ plugins, volumes }: SwarmPlan) {
+  const ofFlex = volumes.includes("flexvolume") ? [flexProvider(plugins)] : [];
+  return [...new Set([...plugins, ...ofFlex])].map(clusterPlugin).filter(({ isShared }) => !isShared);
 }

@@ -14,9 +14,12 @@ export class RestoreLosses {
     for (const disk of disks) this.#disks.add(disk);
   }
 
-  /** Disks that were made for no claim that a restore has taken. */
+  /** Disks that were made for no claim that a restore has taken. Some have no claim in their names. */
   othersOf({ cloud }: InProcessCluster): number {
-    return cloud.disks().filter(({ name }) => ![...this.#claims].some((uid) => name.includes(uid))).length;
+    return cloud
+      .disks()
+      .filter(({ id, name }) => !this.#disks.has(id) && ![...this.#claims].some((uid) => name.includes(uid)))
+      .length;
   }
 
   /** Those that were in use and are gone: nothing knows whose data they had, so nothing may delete them. */

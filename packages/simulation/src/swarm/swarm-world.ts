@@ -150,7 +150,7 @@ export class SwarmWorld {
       mayGo: (disk) => this.#checks.claims.mayGo(disk),
       onRestored: (lost) => {
         this.#losses.add(lost);
-        this.#checks.restored(lost.returned);
+        this.#checks.restored(lost);
         this.#story.trace("life", "the API server", "is restored from its backup");
       },
       onOperation: (kind, what) => {

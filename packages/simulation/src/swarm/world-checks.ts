@@ -10,6 +10,7 @@ import { EphemeralWatch } from "./ephemeral-watch.ts";
 import { KeptVolumes } from "./kept-volumes.ts";
 import { OpenDevices } from "./open-devices.ts";
 import { leaderOf } from "./operations/leaders.ts";
+import type { LostByRestore } from "./operations/operators.ts";
 import { RecordHistory } from "./record-history.ts";
 import { RequestWatch } from "./request-watch.ts";
 import { SizeWatch } from "./size-watch.ts";
@@ -83,8 +84,9 @@ export class WorldChecks {
   }
 
   /** The objects are older than the world from now on. */
-  restored(returned: readonly string[]): void {
-    this.watch.returned(returned);
+  restored({ returned, csiNodes, pods }: LostByRestore): void {
+    this.watch.restored(returned, csiNodes);
+    for (const pod of pods) this.history.emptied(pod);
     this.#sizes?.restored();
   }
 

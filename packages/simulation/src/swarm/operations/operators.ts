@@ -1,5 +1,5 @@
 /** What the operators of a swarm's world can do, whatever the operation: the ways that operations have in common. */
-import { isNotFound, resources } from "@longshore/kube";
+import { type CSINode, isNotFound, resources, type Stored } from "@longshore/kube";
 import { type InProcessCluster, type PluginName, writerSetName } from "@longshore/local";
 import { type Random, SimulatedHost, type VirtualClock } from "@longshore/runtime";
 import type { MachineTime } from "../../machine-time.ts";
@@ -52,6 +52,10 @@ export interface LostByRestore {
   readonly disks: readonly string[];
   /** UIDs of volumes that are there again, without their disks. */
   readonly returned: readonly string[];
+  /** CSINodes that list other plugins as migrated than their nodes do. */
+  readonly csiNodes: readonly Stored<CSINode>[];
+  /** Names and UIDs, with a slash between, of pods that are there again, without the volumes that were made for them. */
+  readonly pods: readonly string[];
 }
 
 /** What was drawn for one operation. */

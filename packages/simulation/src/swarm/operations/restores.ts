@@ -3,13 +3,16 @@
  * `docs/playbooks/control-plane-restored-mid-crossing.md` says.
  */
 import {
+  type CSINode,
+  isNotFound,
   type PersistentVolume,
   type Pod,
   type Volume as PodVolume,
   resources,
   type Stored,
 } from "@longshore/kube";
-import { inTreeHandle } from "@longshore/local";
+import { clusterPlugins, inTreeHandle } from "@longshore/local";
+import { migratedPluginsAnnotation, migratedPluginsOf } from "@longshore/storage";
 import { diskOf } from "../../contract-watch.ts";
 import { worldOf } from "../../world.ts";
 import { namespace, type Operation, type Operators } from "./operators.ts";
@@ -43,6 +46,8 @@ async function restore(operators: Operators, name: string, backup: Backup): Prom
     claims,
     disks: lost.flatMap(({ spec }) => diskOfSpec(cluster, spec) ?? []),
     returned: returned.map(({ metadata }) => metadata.uid),
+    csiNodes: after.csiNodes.filter((csiNode) => !before.csiNodes.some((each) => listsSame(each, csiNode))),
+    pods: after.pods.filter((pod) => !before.pods.includes(pod)),
   });
   for (const volume of known) await operators.insist(() => makeKnown(operators, volume));
   await operators.env.clock.sleep(agentsStateMs, operators.signal);
@@ -56,6 +61,9 @@ interface Seen {
   readonly volumes: readonly Volume[];
   /** UIDs of claims by their names. */
   readonly claims: ReadonlyMap<string, string>;
+  readonly csiNodes: readonly Stored<CSINode>[];
+  /** Names and UIDs. */
+  readonly pods: readonly string[];
 }
 
 function seen(cluster: Cluster): Seen {
@@ -63,7 +71,15 @@ function seen(cluster: Cluster): Seen {
   return {
     volumes: cluster.objects(resources.persistentVolumes),
     claims: new Map(claims.map(({ metadata: { name, uid } }) => [name, uid])),
+    csiNodes: cluster.objects(resources.csiNodes),
+    pods: cluster.objects(resources.pods).map(({ metadata: { name, uid } }) => `${name}/${uid}`),
   };
+}
+
+function listsSame(one: Stored<CSINode>, other: Stored<CSINode>): boolean {
+  const listed = (csiNode: Stored<CSINode>) =>
+    csiNode.metadata.annotations?.[migratedPluginsAnnotation] ?? "";
+  return one.metadata.name === other.metadata.name && listed(one) === listed(other);
 }
 
 /** Volumes that were made since: those whose claims are there, and those whose claims are lost, too; with the UIDs of all lost claims. */
@@ -106,6 +122,7 @@ async function makeKnown({ env, signal }: Operators, { metadata, spec }: Volume)
  */
 async function settleAttachments(operators: Operators): Promise<void> {
   const { env } = operators;
+  await removeOthersPaths(operators);
   const { cluster } = env;
   const world = worldOf(cluster);
   const open: string[] = [];
@@ -121,6 +138,30 @@ async function settleAttachments(operators: Operators): Promise<void> {
     else await env.detach(diskId, nodeName);
   }
   if (open.length > 0) throw new Error(open.join("; "));
+}
+
+/**
+ * On a node that does not list a plugin as migrated, its volumes are attached in-tree: VolumeAttachments of them are of before a rollback, and
+ * go without a detach.
+ */
+async function removeOthersPaths({ env: { cluster }, signal }: Operators): Promise<void> {
+  const volumes = cluster.objects(resources.persistentVolumes);
+  const csiNodes = cluster.objects(resources.csiNodes);
+  for (const { metadata, spec } of cluster.objects(resources.volumeAttachments)) {
+    const { persistentVolumeName, inlineVolumeSpec } = spec.source;
+    const volume = volumes.find((each) => each.metadata.name === persistentVolumeName);
+    // What a driver has made for itself is CSI's in any case; what a pod names itself was translated.
+    if (volume?.spec?.csi != null || (volume === undefined && inlineVolumeSpec == null)) continue;
+    const plugin = clusterPlugins.find(({ driverName }) => driverName === spec.attacher)?.inTreeName ?? "";
+    const csiNode = csiNodes.find((each) => each.metadata.name === spec.nodeName);
+    if (csiNode === undefined || migratedPluginsOf(csiNode).has(plugin)) continue;
+    const { name } = metadata;
+    const body = { metadata: { finalizers: null } };
+    await cluster.kube.patch(resources.volumeAttachments, { name }, { type: "merge", body }, { signal });
+    await cluster.kube.delete(resources.volumeAttachments, { name }, { signal }).catch((error) => {
+      if (!isNotFound(error)) throw error;
+    });
+  }
 }
 
 /** A disk and a node. */
