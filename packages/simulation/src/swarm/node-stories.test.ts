@@ -188,6 +188,17 @@ it("a Flexvolume is about to be detached when the controller manager ends: small
   expect(counters.flexDriverChanged).toBeGreaterThan(0);
 });
 
+// The list and the record of the Node were the only traces of an attached Flexvolume. The controller manager that led next knew nothing
+// of it: it stayed on the machine, and its pod could have it nowhere (C8).
+it.each([69, 293])(
+  "a Node with a Flexvolume is deleted while the controller manager's leader is stopped: small world %i (contract.md C4, C8)",
+  async (seed) => {
+    const { violations, counters } = await simulateSmallWorld({ seed, plan: stopped.leaderPaused });
+    expect(violations).toEqual([]);
+    expect(counters.nodeDeleted).toBeGreaterThan(0);
+  },
+);
+
 async function expectKept(seed: number, plan: SwarmPlan): Promise<void> {
   const { violations, counters, acknowledgedWrites } = await simulateWorld({ seed, plan });
   expect(violations).toEqual([]);

@@ -123,6 +123,7 @@ describe("a Node that was deleted while its machine runs", () => {
     await world.until("read back", () => second.volumes.status().volumesFound !== undefined);
     expect(second.volumes.status()).toMatchObject({
       volumesFound: [csiName("vol-1")],
+      attachmentsFound: [], // It has a VolumeAttachment.
       volumesInUse: undefined,
     });
     await second.stop();

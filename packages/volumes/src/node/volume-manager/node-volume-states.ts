@@ -32,11 +32,21 @@ export interface VolumeInPod {
 }
 
 /** What belongs into `volumesInUse`, sorted: desired or possibly here, or kept for directories not understood. */
-export function namesInUse({ desired, actual, leftovers }: NodeVolumeStates): readonly string[] {
-  const names = new Set(leftovers.namesInUse);
-  for (const volume of desired.volumes()) if (volume.attachable) names.add(volume.uniqueName);
-  for (const volume of actual.volumes()) if (volume.attachable) names.add(volume.uniqueName);
+export function namesInUse(states: NodeVolumeStates): readonly string[] {
+  const names = namesHere(states);
+  for (const volume of states.desired.volumes()) if (volume.attachable) names.add(volume.uniqueName);
   return [...names].sort();
+}
+
+/** What is possibly here and may be attached by in-tree code or a Flexvolume driver: no VolumeAttachment says so. */
+export function namesAttachedInTree(states: NodeVolumeStates): readonly string[] {
+  return [...namesHere(states)].filter((name) => !name.startsWith(`${csiPluginName}/`));
+}
+
+function namesHere({ actual, leftovers }: NodeVolumeStates): Set<string> {
+  const names = new Set(leftovers.namesInUse);
+  for (const volume of actual.volumes()) if (volume.attachable) names.add(volume.uniqueName);
+  return names;
 }
 
 /** Volumes of the pod that are certainly mounted, by the names in the pod's spec. */

@@ -28,6 +28,7 @@ import type { ManagedVolumes, PluginNames, VolumeChange } from "./managed-volume
 import {
   mountedVolumesOf,
   type NodeVolumeStates,
+  namesAttachedInTree,
   namesInUse,
   nothingMounted,
   type VolumeInPod,
@@ -75,6 +76,7 @@ export class VolumeManager implements ManagedVolumes, Component {
   readonly #tasks: TaskGroup;
   readonly #counted: CountedVolumes;
   #isRestored = false;
+  #attachmentsFound: readonly string[] = [];
 
   constructor(env: VolumeManagerEnv, options: VolumeManagerOptions) {
     this.#env = env;
@@ -166,6 +168,11 @@ export class VolumeManager implements ManagedVolumes, Component {
     return this.#isRestored ? namesInUse(this.#states) : undefined;
   }
 
+  /** What was found at the start, unmounted since or not: an unmount does not detach. */
+  attachmentsFound(): readonly string[] {
+    return this.#attachmentsFound;
+  }
+
   markReportedInUse(names: readonly string[]): void {
     const unreported = names.filter((name) => !this.#reported.has(name));
     if (this.#reported.posted(names)) this.wakeVolumes(unreported);
@@ -245,6 +252,7 @@ export class VolumeManager implements ManagedVolumes, Component {
     const { actual, leftovers } = this.#states;
     await leftovers.restore({ ...this.#env, ...this.#options, actual }, signal);
     this.#isRestored = true;
+    this.#attachmentsFound = namesAttachedInTree(this.#states);
     this.#podController.wakeMounted();
     this.#wakeAll();
   }
