@@ -5,7 +5,7 @@
  *
  * The attach/detach controller writes the record together with `volumesAttached`, in one request: a volume
  * that an in-tree plugin, its CSI driver or a Flexvolume driver may have attached is in one of the two at any time. A Node that was deleted
- * takes both with it: its agent makes it again with a record of what it has found mounted.
+ * takes both with it: its agent makes it again with a record of the Flexvolumes that it has found mounted.
  */
 import type { Node } from "@longshore/kube";
 import { changingOverAnnotation, uncertainVolumesAnnotation } from "./well-known.ts";

@@ -10,8 +10,8 @@
  * writes all of it, and is not Ready before (docs/contract.md C1).
  *
  * Invariant: a Node is made with the volumes that were found mounted, in the same request. One that named none would say that all may be
- * detached (docs/contract.md C2). Its record of uncertain volumes names those that were attached without a VolumeAttachment: what
- * recorded them went with the Node before (C4).
+ * detached (docs/contract.md C2). Its record of uncertain volumes names the Flexvolumes among them: what recorded their attachments went
+ * with the Node before (C4).
  *
  * Invariant: where the Node is Ready and names this agent's gates, the CSINode states them (docs/contract.md C1). So after a restart with
  * other gates the status of the agent before, Ready, is replaced (postStatus) before the gates are written (registerNode).

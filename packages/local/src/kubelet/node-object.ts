@@ -55,7 +55,7 @@ export function registeredNode(identity: NodeIdentity, current: Stored<Node> | u
  * A Node that is made, perhaps again.
  *
  * @param volumesFound what the node uses
- * @param attachmentsFound what may be attached to it, as far as no VolumeAttachment says so
+ * @param attachmentsFound what may be attached to it and only its record says
  */
 export function createdNode(
   identity: NodeIdentity,

@@ -95,8 +95,8 @@ export interface NodeVolumesStatus {
   /** For `status.volumesInUse` of a Node that is made; undefined: what is mounted is not known yet, so no Node is to be made. */
   readonly volumesFound: readonly string[] | undefined;
   /**
-   * For the record of uncertain volumes of a Node that is made: what was found mounted at the start and no VolumeAttachment stands for.
-   * Of what a Flexvolume driver has attached, the Node is the only record.
+   * For the record of uncertain volumes of a Node that is made: what was found mounted at the start and has neither a VolumeAttachment nor
+   * a provider that lists it. Of what a Flexvolume driver has attached, the Node is the only record.
    */
   readonly attachmentsFound: readonly string[];
   /** To be merged into `status.conditions` by type. */

@@ -29,7 +29,7 @@ export function recoverActualState(context: AttachDetachContext): void {
   for (const attachment of context.caches.attachments.list()) recoverAttachment(context, attachment, known);
 }
 
-/** What the node's record names: also that of a Node which its agent has made again, with what it has found mounted. */
+/** What the node's record names: also that of a Node which its agent has made again, with the Flexvolumes that it has found mounted. */
 export function recoverRecorded(context: AttachDetachContext, node: Stored<Node>): void {
   for (const name of uncertainVolumesOf(node)) {
     recoverNamed(context, node.metadata.name, name, { devicePath: "", confirmed: false });

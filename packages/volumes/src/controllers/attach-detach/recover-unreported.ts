@@ -6,7 +6,7 @@
  *
  * While a provider has not answered, its plugin is in `unlisted` and CSI attaches nothing of it. Only disks of
  * PersistentVolumes count, on managed nodes. What is listed on a node whose Node is missing counts once that is there: its list of
- * attached volumes and its record of uncertain ones went with the Node that was deleted, and its agent records only what it finds mounted. The provider is not asked once every node is
+ * attached volumes and its record of uncertain ones went with the Node that was deleted. The provider is not asked once every node is
  * migrated and every volume of the plugin is attached by CSI: then nothing in-tree can be left (C5).
  */
 import { errorChain, withDeadline } from "@longshore/runtime";

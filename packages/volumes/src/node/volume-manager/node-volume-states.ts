@@ -1,4 +1,5 @@
 /** The states of the node's volumes together, and what others are answered from them. */
+import { listsAttachments, type VolumePlugin } from "../../framework/volume-plugin.ts";
 import { csiPluginName } from "../../plugins/csi/csi-names.ts";
 import type { ActualState } from "./actual-state.ts";
 import type { DesiredState } from "./desired-state.ts";
@@ -32,21 +33,22 @@ export interface VolumeInPod {
 }
 
 /** What belongs into `volumesInUse`, sorted: desired or possibly here, or kept for directories not understood. */
-export function namesInUse(states: NodeVolumeStates): readonly string[] {
-  const names = namesHere(states);
-  for (const volume of states.desired.volumes()) if (volume.attachable) names.add(volume.uniqueName);
+export function namesInUse({ desired, actual, leftovers }: NodeVolumeStates): readonly string[] {
+  const names = new Set(leftovers.namesInUse);
+  for (const volume of desired.volumes()) if (volume.attachable) names.add(volume.uniqueName);
+  for (const volume of actual.volumes()) if (volume.attachable) names.add(volume.uniqueName);
   return [...names].sort();
 }
 
-/** What is possibly here and may be attached by in-tree code or a Flexvolume driver: no VolumeAttachment says so. */
-export function namesAttachedInTree(states: NodeVolumeStates): readonly string[] {
-  return [...namesHere(states)].filter((name) => !name.startsWith(`${csiPluginName}/`));
+/** What is possibly here and attached, while neither a VolumeAttachment nor a provider's list says so: Flexvolumes. */
+export function namesUnlisted({ actual }: NodeVolumeStates): readonly string[] {
+  return [...actual.volumes()]
+    .filter(({ attachable, plugin }) => attachable && isUnlisted(plugin))
+    .map(({ uniqueName }) => uniqueName);
 }
 
-function namesHere({ actual, leftovers }: NodeVolumeStates): Set<string> {
-  const names = new Set(leftovers.namesInUse);
-  for (const volume of actual.volumes()) if (volume.attachable) names.add(volume.uniqueName);
-  return names;
+function isUnlisted(plugin: VolumePlugin): boolean {
+  return plugin.pluginName !== csiPluginName && !listsAttachments(plugin);
 }
 
 /** Volumes of the pod that are certainly mounted, by the names in the pod's spec. */

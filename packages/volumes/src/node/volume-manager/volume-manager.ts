@@ -28,8 +28,8 @@ import type { ManagedVolumes, PluginNames, VolumeChange } from "./managed-volume
 import {
   mountedVolumesOf,
   type NodeVolumeStates,
-  namesAttachedInTree,
   namesInUse,
+  namesUnlisted,
   nothingMounted,
   type VolumeInPod,
 } from "./node-volume-states.ts";
@@ -168,7 +168,7 @@ export class VolumeManager implements ManagedVolumes, Component {
     return this.#isRestored ? namesInUse(this.#states) : undefined;
   }
 
-  /** What was found at the start, unmounted since or not: an unmount does not detach. */
+  /** What was found at the start and no one else lists, unmounted since or not: an unmount does not detach. */
   attachmentsFound(): readonly string[] {
     return this.#attachmentsFound;
   }
@@ -252,7 +252,7 @@ export class VolumeManager implements ManagedVolumes, Component {
     const { actual, leftovers } = this.#states;
     await leftovers.restore({ ...this.#env, ...this.#options, actual }, signal);
     this.#isRestored = true;
-    this.#attachmentsFound = namesAttachedInTree(this.#states);
+    this.#attachmentsFound = namesUnlisted(this.#states);
     this.#podController.wakeMounted();
     this.#wakeAll();
   }
