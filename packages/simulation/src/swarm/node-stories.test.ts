@@ -199,6 +199,17 @@ it.each([69, 293])(
   },
 );
 
+// The staging directory of an inline vSphere disk lay one level too deep for an agent that started: the disk was detached while it was
+// staged (C2).
+it("agents restart where inline vSphere disks are staged: small world 144 (contract.md C2)", async () => {
+  const { zones } = calm;
+  const operations = stopped.leaderPaused.operations?.filter((kind) => kind !== "flexDriverChanged") ?? [];
+  const plan = { volumes: ["inline"], rounds: 6, zones, operations } as const;
+  const { violations, counters } = await simulateSmallWorld({ seed: 144, plan });
+  expect(violations).toEqual([]);
+  expect(counters.componentCrash).toBeGreaterThan(0);
+});
+
 async function expectKept(seed: number, plan: SwarmPlan): Promise<void> {
   const { violations, counters, acknowledgedWrites } = await simulateWorld({ seed, plan });
   expect(violations).toEqual([]);
