@@ -4,8 +4,8 @@
  * before the detach, so alone it says too early that nothing is attached (docs/behaviour/controllers.md A7).
  *
  * The attach/detach controller writes the record together with `volumesAttached`, in one request: a volume
- * that an in-tree plugin or its CSI driver may have attached is in one of the two at any time, one of a Flexvolume driver from when it
- * is listed to when it is detached.
+ * that an in-tree plugin, its CSI driver or a Flexvolume driver may have attached is in one of the two at any time. A Node that was deleted
+ * takes both with it: its agent makes it again with a record of the Flexvolumes that it has found mounted.
  */
 import type { Node } from "@longshore/kube";
 import { changingOverAnnotation, uncertainVolumesAnnotation } from "./well-known.ts";

@@ -15,7 +15,13 @@ const identity: NodeIdentity = {
 };
 const now = new Date("2026-01-01T00:00:00Z");
 const later = (minutes: number) => new Date(now.getTime() + minutes * 60_000);
-const volumes = { volumesInUse: ["v"], volumesFound: ["v"], conditions: [], error: undefined };
+const volumes = {
+  volumesInUse: ["v"],
+  volumesFound: ["v"],
+  attachmentsFound: [],
+  conditions: [],
+  error: undefined,
+};
 
 const made = registeredNode(identity, undefined);
 const registered = { ...made, metadata: { ...made.metadata, uid: "u" }, status: {} } as Stored<Node>;
@@ -33,6 +39,26 @@ const table: readonly [string, Partial<NodeObservation>, object][] = [
     "there is no Node any more: it is made with what is mounted, also before all of volumesInUse is known (contract.md C2)",
     { node: undefined, volumes: { ...volumes, volumesInUse: undefined } },
     { step: "createNode", node: { status: { volumesInUse: ["v"] } } },
+  ],
+  // The Node was the only record of what a Flexvolume driver had attached. A controller that started then did not know of it.
+  [
+    "there is no Node any more: it is made with a record of what was found (contract.md C8)",
+    {
+      node: undefined,
+      volumes: { ...volumes, volumesFound: [], attachmentsFound: ["v.io/d/b", "v.io/d/a"] },
+    },
+    {
+      step: "createNode",
+      node: {
+        metadata: {
+          annotations: {
+            "longshore.dev/feature-gates": "CSIMigration=true",
+            "longshore.dev/volumes-uncertain": "v.io/d/a\nv.io/d/b",
+          },
+        },
+        status: { volumesInUse: [] },
+      },
+    },
   ],
   [
     "there is no Node, and what is mounted is not read back yet (contract.md C2)",

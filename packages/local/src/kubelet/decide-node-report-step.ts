@@ -10,7 +10,8 @@
  * writes all of it, and is not Ready before (docs/contract.md C1).
  *
  * Invariant: a Node is made with the volumes that were found mounted, in the same request. One that named none would say that all may be
- * detached (docs/contract.md C2).
+ * detached (docs/contract.md C2). Its record of uncertain volumes names the Flexvolumes among them: what recorded their attachments went
+ * with the Node before (C4).
  *
  * Invariant: where the Node is Ready and names this agent's gates, the CSINode states them (docs/contract.md C1). So after a restart with
  * other gates the status of the agent before, Ready, is replaced (postStatus) before the gates are written (registerNode).
@@ -22,6 +23,7 @@ import type { Node, Stored } from "@longshore/kube";
 import type { NodeVolumesStatus } from "@longshore/volumes";
 import {
   conditionsDiffer,
+  createdNode,
   featureGatesAnnotation,
   type NodeIdentity,
   type NodeStatusParts,
@@ -73,10 +75,9 @@ export function decideNodeReportStep(observed: NodeObservation): NodeReportStep 
   const { identity, node, volumes, now, isLive, isPosted, registeredUid } = observed;
   if (registeredUid !== undefined && node?.metadata.uid !== registeredUid) return { step: "endAgent" };
   if (node === undefined) {
-    const { volumesFound } = volumes;
+    const { volumesFound, attachmentsFound } = volumes;
     if (volumesFound === undefined) return { step: "waitForVolumes" };
-    const made = registeredNode(identity, undefined);
-    return { step: "createNode", node: { ...made, status: { volumesInUse: [...volumesFound] } } };
+    return { step: "createNode", node: createdNode(identity, volumesFound, attachmentsFound) };
   }
   const status = nodeStatusOf(identity, node, { ...volumes, now });
   if (node.metadata.annotations?.[featureGatesAnnotation] !== identity.featureGates) {

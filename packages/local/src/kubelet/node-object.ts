@@ -7,6 +7,7 @@ import {
   type NodeSystemInfo,
   type Stored,
 } from "@longshore/kube";
+import { uncertainVolumesAnnotation, uncertainVolumesText } from "@longshore/storage";
 
 /** What a node says of itself. */
 export interface NodeIdentity {
@@ -48,6 +49,25 @@ export function registeredNode(identity: NodeIdentity, current: Stored<Node> | u
     },
     spec: { ...current?.spec, providerID: `aws:///${identity.zone}/${identity.instanceId}` },
   };
+}
+
+/**
+ * A Node that is made, perhaps again.
+ *
+ * @param volumesFound what the node uses
+ * @param attachmentsFound what may be attached to it and only its record says
+ */
+export function createdNode(
+  identity: NodeIdentity,
+  volumesFound: readonly string[],
+  attachmentsFound: readonly string[],
+): Node {
+  const made = registeredNode(identity, undefined);
+  const status = { volumesInUse: [...volumesFound] };
+  const record = uncertainVolumesText(attachmentsFound);
+  if (record === undefined) return { ...made, status };
+  const annotations = { ...made.metadata?.annotations, [uncertainVolumesAnnotation]: record };
+  return { ...made, metadata: { ...made.metadata, annotations }, status };
 }
 
 /** The parts of the status that the agent owns. */

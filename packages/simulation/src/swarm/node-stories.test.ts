@@ -196,6 +196,28 @@ it("the agent of a node is cut off: small world 1522 (contract.md C2)", async ()
   expect(counters.podForceDeleted).toBeGreaterThan(0);
 });
 
+// The list and the record of the Node were the only traces of an attached Flexvolume. The controller manager that led next knew nothing
+// of it: it stayed on the machine, and its pod could have it nowhere (C8).
+it.each([69, 293])(
+  "a Node with a Flexvolume is deleted while the controller manager's leader is stopped: small world %i (contract.md C4, C8)",
+  async (seed) => {
+    const { violations, counters } = await simulateSmallWorld({ seed, plan: stopped.leaderPaused });
+    expect(violations).toEqual([]);
+    expect(counters.nodeDeleted).toBeGreaterThan(0);
+  },
+);
+
+// The staging directory of an inline vSphere disk lay one level too deep for an agent that started: the disk was detached while it was
+// staged (C2).
+it("agents restart where inline vSphere disks are staged: small world 144 (contract.md C2)", async () => {
+  const { zones } = calm;
+  const operations = stopped.leaderPaused.operations?.filter((kind) => kind !== "flexDriverChanged") ?? [];
+  const plan = { volumes: ["inline"], rounds: 6, zones, operations } as const;
+  const { violations, counters } = await simulateSmallWorld({ seed: 144, plan });
+  expect(violations).toEqual([]);
+  expect(counters.componentCrash).toBeGreaterThan(0);
+});
+
 async function expectKept(seed: number, plan: SwarmPlan): Promise<void> {
   const { violations, counters, acknowledgedWrites } = await simulateWorld({ seed, plan });
   expect(violations).toEqual([]);

@@ -1,7 +1,7 @@
 /** Flexvolumes in the controllers, with drivers that come, change and go. Source: docs/behaviour/flexvolume.md 4 and 8. */
 import { resources } from "@longshore/kube";
 import { featureGates } from "@longshore/runtime";
-import { uncertainVolumesOf } from "@longshore/storage";
+import { uncertainVolumesAnnotation, uncertainVolumesOf } from "@longshore/storage";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { volumeGates } from "../csimigration/volume-gates.ts";
 import { flexVolumeProber } from "../plugins/flexvolume/flexvolume-prober.ts";
@@ -31,6 +31,7 @@ afterEach(() => plane.stop());
 const proberOf = () => flexVolumeProber({ ...plane.env, host: world.host }, { directory: driverDirectory });
 const flexPod = (name: string) =>
   plane.create(resources.pods, aPod(name, "n1", { flexVolume: { driver: "v.io/d" } }));
+const record = async () => uncertainVolumesOf(await plane.get(resources.nodes, "n1"));
 const commands = () => world.calls.map((call) => call.split(" ")[1]);
 
 /** A driver that attaches, and says what it has attached. */
@@ -122,8 +123,56 @@ describe("attach and detach of a Flexvolume", () => {
     start();
     await plane.pass(60_000);
     expect(commands().filter((command) => command === "detach")).toHaveLength(2);
-    expect(uncertainVolumesOf(await plane.get(resources.nodes, "n1"))).toEqual([]);
+    expect(await record()).toEqual([]);
   });
+
+  // The attach was in no record: the pod gone, the next controller did not know that it may be attached.
+  it("detaches what an earlier controller was attaching when it ended (contract.md C8; controllers.md A8)", async () => {
+    const driver = attaching();
+    await world.install("v.io~d", (command, args, signal) =>
+      command === "attach" ? hangs(command, args, signal) : driver(command, args, signal),
+    );
+    const first = start();
+    await flexPod("p");
+    await plane.pass(5_000);
+    expect(commands()).toContain("attach");
+    await plane.clock.run(first.stop());
+    await plane.delete(resources.pods, "p", "default");
+    start();
+    await plane.pass(60_000);
+    expect(commands()).toContain("detach");
+    expect(await record()).toEqual([]);
+  });
+
+  // The list and the record went with the Node, and a Flexvolume driver has no list of what it has attached.
+  it.each(["before", "after"])(
+    "detaches what the agent of a deleted Node has found, which it made again %s the start, once that does not use it (contract.md C8; controllers.md A6)",
+    async (when) => {
+      await world.install("v.io~d", attaching());
+      const first = start();
+      await flexPod("p");
+      await plane.pass(5_000);
+      await plane.clock.run(first.stop());
+      await plane.delete(resources.pods, "p", "default");
+      await plane.delete(resources.nodes, "n1");
+      const { metadata, ...node } = aNode("n1");
+      const annotations = { ...metadata?.annotations, [uncertainVolumesAnnotation]: uniqueName };
+      const status = { volumesInUse: [uniqueName] };
+      const made = { ...node, metadata: { ...metadata, annotations }, status };
+      const make = () => plane.clock.run(plane.kube.create(resources.nodes, made, { signal: plane.signal }));
+      if (when === "before") await make();
+      start();
+      await plane.pass(5_000);
+      if (when === "after") await make();
+      await plane.pass(60_000);
+      expect(commands()).not.toContain("detach");
+      expect(await record()).toEqual([uniqueName]);
+      await plane.setVolumesInUse("n1", []);
+      await plane.pass(5_000);
+      expect(commands().filter((command) => command === "detach")).toHaveLength(1);
+      expect(await record()).toEqual([]);
+    },
+  );
 
   it("attaches nothing for a driver that does not (flexvolume.md 4.4)", async () => {
     await world.install("v.io~d", onlyInit({ attach: false }));

@@ -80,6 +80,25 @@ describe("a Flexvolume whose driver attaches (docs/behaviour/flexvolume.md 4)", 
     await second.stop();
   });
 
+  // Its Node was the only record of the attachment, which no unmount ends.
+  it("is recorded where its Node was deleted, also when it is unmounted before the Node is made again (contract.md C8; node-agent.md 8)", async () => {
+    const { world, install } = await flexNode();
+    await install("v.io~d", onlyInit());
+    await world.volume("vol-1", { flexVolume: { driver: "v.io/d" } });
+    const first = world.start();
+    const pod = await world.pod("p", ["vol-1"]);
+    await world.reportAttached(uniqueName, await world.disk("vol-1"));
+    await world.clock.run(first.volumes.waitForAttachAndMount(pod, world.signal));
+    expect(first.volumes.status().attachmentsFound).toEqual([]);
+    first.crash();
+    await world.deletePod("p");
+    const second = world.start();
+    await world.until("unmounted", async () => (await world.mounts()).length === 0);
+    await world.until("forgotten", () => second.volumes.status().volumesFound?.length === 0);
+    expect(second.volumes.status().attachmentsFound).toEqual([uniqueName]);
+    await second.stop();
+  });
+
   it("stays in use while its driver is missing after a restart, and goes when that is back (flexvolume.md 8)", async () => {
     const { world, install, inUse } = await flexNode();
     await install("v.io~d", onlyInit());

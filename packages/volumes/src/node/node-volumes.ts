@@ -94,6 +94,11 @@ export interface NodeVolumesStatus {
   readonly volumesInUse: readonly string[] | undefined;
   /** For `status.volumesInUse` of a Node that is made; undefined: what is mounted is not known yet, so no Node is to be made. */
   readonly volumesFound: readonly string[] | undefined;
+  /**
+   * For the record of uncertain volumes of a Node that is made: what was found mounted at the start and has neither a VolumeAttachment nor
+   * a provider that lists it. Of what a Flexvolume driver has attached, the Node is the only record.
+   */
+  readonly attachmentsFound: readonly string[];
   /** To be merged into `status.conditions` by type. */
   readonly conditions: readonly NodeCondition[];
   /** Not undefined: the node is not Ready, for this reason. */
@@ -324,6 +329,7 @@ class RunningNodeVolumes implements NodeVolumes {
     return {
       volumesInUse: this.volumesInUse(),
       volumesFound: this.#running?.volumesFound(),
+      attachmentsFound: this.#running?.attachmentsFound() ?? [],
       conditions: this.conditions(),
       error: this.kubeletError(),
     };

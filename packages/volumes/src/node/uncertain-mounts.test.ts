@@ -123,7 +123,25 @@ describe("a Node that was deleted while its machine runs", () => {
     await world.until("read back", () => second.volumes.status().volumesFound !== undefined);
     expect(second.volumes.status()).toMatchObject({
       volumesFound: [csiName("vol-1")],
+      attachmentsFound: [], // It has a VolumeAttachment.
       volumesInUse: undefined,
+    });
+    await second.stop();
+  });
+
+  it("is made again without a record of what its provider lists (node-agent.md 8, controllers.md A6)", async () => {
+    const world = await NodeWorld.create();
+    await world.volume("vol-1");
+    const agent = world.start(csiOff);
+    const pod = await world.pod("p", ["vol-1"]);
+    await world.attachInTree("vol-1");
+    await world.clock.run(agent.volumes.waitForAttachAndMount(pod, world.signal));
+    agent.crash();
+    const second = world.start(csiOff);
+    await world.until("read back", () => second.volumes.status().volumesFound !== undefined);
+    expect(second.volumes.status()).toMatchObject({
+      volumesFound: [inTreeName("vol-1")],
+      attachmentsFound: [],
     });
     await second.stop();
   });

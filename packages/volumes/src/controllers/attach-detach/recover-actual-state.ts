@@ -4,7 +4,7 @@
  * nor an inline volume whose pod vanished meanwhile strands an attachment.
  * Source: docs/behaviour/controllers.md A6; docs/contract.md C4.
  */
-import type { PersistentVolume, Stored, VolumeAttachment } from "@longshore/kube";
+import type { Node, PersistentVolume, Stored, VolumeAttachment } from "@longshore/kube";
 import { errorChain } from "@longshore/runtime";
 import { attachmentName, csiVolumeName, uncertainVolumesOf } from "@longshore/storage";
 import { splitUniqueName, uniqueNameOf } from "../../framework/unique-volume-name.ts";
@@ -20,15 +20,20 @@ export function recoverActualState(context: AttachDetachContext): void {
     for (const { name, devicePath } of node.status?.volumesAttached ?? []) {
       recoverNamed(context, node.metadata.name, name, { devicePath, confirmed: true });
     }
-    for (const name of uncertainVolumesOf(node)) {
-      recoverNamed(context, node.metadata.name, name, { devicePath: "", confirmed: false });
-    }
+    recoverRecorded(context, node);
     const { version } = context.actual.report(node.metadata.name);
     context.actual.written(node.metadata.name, version); // The status says it already.
   }
   // After the statuses: a VolumeAttachment is uncertain only where no status or record names its volume.
   const known = attachmentNames(context.actual.all());
   for (const attachment of context.caches.attachments.list()) recoverAttachment(context, attachment, known);
+}
+
+/** What the node's record names: also that of a Node which its agent has made again, with the Flexvolumes that it has found mounted. */
+export function recoverRecorded(context: AttachDetachContext, node: Stored<Node>): void {
+  for (const name of uncertainVolumesOf(node)) {
+    recoverNamed(context, node.metadata.name, name, { devicePath: "", confirmed: false });
+  }
 }
 
 /** A name in a node's status or record: attached for sure or perhaps, without a spec until a pod brings one. */

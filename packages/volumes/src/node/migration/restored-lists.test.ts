@@ -8,6 +8,9 @@ const ebsInTree = "kubernetes.io/aws-ebs/aws://z/vol-1";
 const ebsByCsi = "kubernetes.io/csi/ebs.csi.aws.com^vol-1";
 const gceInTree = "kubernetes.io/gce-pd/d";
 const gceByCsi = "kubernetes.io/csi/pd.csi.storage.gke.io^projects/p/zones/z/disks/d";
+const vmdk = "[datastore] kubevols/d.vmdk";
+const vsphereInTree = `kubernetes.io/vsphere-volume/${vmdk}`;
+const vsphereByCsi = `kubernetes.io/csi/csi.vsphere.vmware.com^${vmdk}`;
 const native = "kubernetes.io/csi/other.example.com^vol-1";
 const flexVolume = "example.com/disk/vol-1";
 
@@ -31,6 +34,7 @@ describe("lists of attached volumes that are older than what is mounted", () => 
       [ebsByCsi],
       [flexVolume],
     ],
+    ["also a path of a datastore", [vsphereInTree], [vsphereByCsi], []],
     ["whatever the zone and project of its name", [gceInTree], [gceByCsi], []],
     ["a disk that is mounted in-tree is attached in-tree", [ebsByCsi], [ebsInTree], [ebsByCsi, ebsInTree]],
   ])("%s", (_rule, listed, names, expected) => {

@@ -5,7 +5,7 @@
  */
 import { type KubeClient, type Node, type PersistentVolume, resources, type Stored } from "@longshore/kube";
 import { uncertainVolumesAnnotation, uncertainVolumesOf, uncertainVolumesText } from "@longshore/storage";
-import { migrationGates, translateCSIPVToInTree } from "@longshore/translation";
+import { migrationGates, restoreInTreePV } from "@longshore/translation";
 import { inTreeNameKeysOf, keyOfInTreeName } from "../../csimigration/in-tree-name-key.ts";
 import { splitUniqueName } from "../../framework/unique-volume-name.ts";
 import { csiPluginName, parseCsiVolumeName } from "../../plugins/csi/csi-names.ts";
@@ -78,7 +78,7 @@ function inTreeKeysOfCsi(uniqueName: string): readonly string[] {
   try {
     const { driver, volumeHandle } = parseCsiVolumeName(splitUniqueName(uniqueName).volumeName);
     const volume: PersistentVolume = { metadata: { name: "" }, spec: { csi: { driver, volumeHandle } } };
-    return inTreeNameKeysOf(translateCSIPVToInTree(volume) as PersistentVolume);
+    return inTreeNameKeysOf(restoreInTreePV(volume).output as PersistentVolume);
   } catch {
     return [];
   }

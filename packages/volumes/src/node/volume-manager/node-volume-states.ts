@@ -1,4 +1,5 @@
 /** The states of the node's volumes together, and what others are answered from them. */
+import { listsAttachments, type VolumePlugin } from "../../framework/volume-plugin.ts";
 import { csiPluginName } from "../../plugins/csi/csi-names.ts";
 import type { ActualState } from "./actual-state.ts";
 import type { DesiredState } from "./desired-state.ts";
@@ -44,6 +45,17 @@ export function mountedDisksOf({ actual }: NodeVolumeStates): readonly MountedDi
   return [...actual.volumes()].filter(
     ({ attachable, device, pods }) => attachable && (device.state !== "notMounted" || pods.size > 0),
   );
+}
+
+/** What is possibly here and attached, while neither a VolumeAttachment nor a provider's list says so: Flexvolumes. */
+export function namesUnlisted({ actual }: NodeVolumeStates): readonly string[] {
+  return [...actual.volumes()]
+    .filter(({ attachable, plugin }) => attachable && isUnlisted(plugin))
+    .map(({ uniqueName }) => uniqueName);
+}
+
+function isUnlisted(plugin: VolumePlugin): boolean {
+  return plugin.pluginName !== csiPluginName && !listsAttachments(plugin);
 }
 
 /** Volumes of the pod that are certainly mounted, by the names in the pod's spec. */

@@ -30,6 +30,7 @@ import {
   mountedVolumesOf,
   type NodeVolumeStates,
   namesInUse,
+  namesUnlisted,
   nothingMounted,
   type VolumeInPod,
 } from "./node-volume-states.ts";
@@ -76,6 +77,7 @@ export class VolumeManager implements ManagedVolumes, Component {
   readonly #tasks: TaskGroup;
   readonly #counted: CountedVolumes;
   #isRestored = false;
+  #attachmentsFound: readonly string[] = [];
 
   constructor(env: VolumeManagerEnv, options: VolumeManagerOptions) {
     this.#env = env;
@@ -167,6 +169,11 @@ export class VolumeManager implements ManagedVolumes, Component {
     return this.#isRestored ? namesInUse(this.#states) : undefined;
   }
 
+  /** What was found at the start and no one else lists, unmounted since or not: an unmount does not detach. */
+  attachmentsFound(): readonly string[] {
+    return this.#attachmentsFound;
+  }
+
   markReportedInUse(names: readonly string[]): void {
     const unreported = names.filter((name) => !this.#reported.has(name));
     if (this.#reported.posted(names)) this.wakeVolumes(unreported);
@@ -250,6 +257,7 @@ export class VolumeManager implements ManagedVolumes, Component {
     const { actual, leftovers } = this.#states;
     await leftovers.restore({ ...this.#env, ...this.#options, actual }, signal);
     this.#isRestored = true;
+    this.#attachmentsFound = namesUnlisted(this.#states);
     this.#podController.wakeMounted();
     this.#wakeAll();
   }

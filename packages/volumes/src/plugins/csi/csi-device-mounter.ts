@@ -9,7 +9,7 @@
 import { resources } from "@longshore/kube";
 import { mountOptionsOf } from "../../framework/mount-options.ts";
 import { nodeErrorKind, UncertainProgressError } from "../../framework/node-error-kind.ts";
-import { kubeletPaths } from "../../framework/volume-host.ts";
+import { escapeQualifiedName, kubeletPaths } from "../../framework/volume-host.ts";
 import type { DeviceMounter, DeviceUnmounter, MounterArgs } from "../../framework/volume-plugin.ts";
 import type { VolumeSpec } from "../../framework/volume-spec.ts";
 import {
@@ -42,9 +42,12 @@ import {
 
 const globalMount = "globalmount";
 
-/** The staging directory of a PV. */
+/**
+ * The staging directory of a PV. Its parent lies directly in `pv`, where an agent that starts looks for it: the name of a translated inline
+ * vSphere disk has the disk's path in it.
+ */
 export function stagingPath(root: string, pvName: string): string {
-  return `${kubeletPaths.pluginDir(root, csiPluginName)}/pv/${pvName}/${globalMount}`;
+  return `${kubeletPaths.pluginDir(root, csiPluginName)}/pv/${escapeQualifiedName(pvName)}/${globalMount}`;
 }
 
 /** The staging path of a spec. @throws CsiSpecError when the PV has no name */

@@ -4,7 +4,7 @@
  *
  * Invariants
  *  - Before an in-tree attach starts, it is in the node's record of uncertain volumes, as a CSI attach is in a
- *    VolumeAttachment: a controller that stops during the attach leaves a trace.
+ *    VolumeAttachment: a controller that stops during the attach leaves a trace. Of a Flexvolume it is the only one (C8).
  *  - CSI attaches nothing of a plugin while it is not known what the in-tree code has attached.
  *  - C2: a disk that may have one writer is attached to no second node while it is attached to a first, or may be and is
  *    used there.
@@ -131,10 +131,10 @@ function decideInTree(
   present: ObservedAttachment | undefined,
 ): DiskStep {
   const on = { nodeName, uniqueName };
-  if (inTreePlugin === undefined) return { step: "attachInTree", ...on };
   if (present === undefined) return { step: "recordIntent", ...on };
   if (!present.isWritten) return wait(`the status of node ${nodeName} is not written`);
-  if (isCompat) return { step: "attachInTree", ...on };
+  // CSI never has the disk of a plugin that cannot migrate.
+  if (isCompat || inTreePlugin === undefined) return { step: "attachInTree", ...on };
   const live = evidence?.attach;
   if (live === undefined || live.nodeName !== nodeName || live.uniqueName !== uniqueName) {
     return { step: "readBeforeAttach", ...on };

@@ -605,8 +605,18 @@ const attaches: readonly Case[] = [
   ["a failed attach waits", { demands: [wanted({ retryAtMs: nowMs + 500 })] }, waits("back-off", 500)],
   ["CSI creates a VolumeAttachment", { demands: [wantedByCsi()] }, { step: "createVolumeAttachment" }],
   [
-    "a plugin that cannot migrate attaches at once",
+    "C8: a plugin that cannot migrate is recorded first, too: a controller that stops during the attach leaves no other trace",
     { demands: [wanted({ inTreePlugin: undefined })] },
+    { step: "recordIntent" },
+  ],
+  [
+    "C8: and the record is written",
+    { attachments: [recorded({ isWritten: false })], demands: [wanted({ inTreePlugin: undefined })] },
+    waits("the status of node n1 is not written"),
+  ],
+  [
+    "then a plugin that cannot migrate attaches: CSI never has its disks",
+    { attachments: [recorded()], demands: [wanted({ inTreePlugin: undefined })] },
     { step: "attachInTree" },
   ],
   ["0003.18: in-tree is recorded first", { demands: [wanted()] }, { step: "recordIntent" }],

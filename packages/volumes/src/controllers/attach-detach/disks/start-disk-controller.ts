@@ -19,6 +19,7 @@ import type { AttachDetachContext } from "../attach-detach-context.ts";
 import { managedNodeAnnotation } from "../attach-detach-context.ts";
 import { onLaterChange } from "../caches.ts";
 import { isOutOfService, isReady } from "../detach-guards.ts";
+import { recoverRecorded } from "../recover-actual-state.ts";
 import { adoptOn } from "../recover-unreported.ts";
 import { identitiesOfVolume, provisionalIdentity, type VolumeIdentity } from "../volume-identity.ts";
 import { decideDisk } from "./decide-disk.ts";
@@ -56,10 +57,12 @@ function diskSources(context: AttachDetachContext): readonly Source[] {
   return [
     source(() =>
       onLaterChange(nodes, {
-        added: ({ metadata }) => {
+        added: (node) => {
           // Before any disk is decided there: CSI must not take what the in-tree code has attached.
-          adoptOn(context, metadata.name);
-          wakeNode(context, metadata.name);
+          adoptOn(context, node.metadata.name);
+          // Before the Node's record is written over.
+          recoverRecorded(context, node);
+          wakeNode(context, node.metadata.name);
         },
         updated: (before, after) => onNode(context, before, after),
         deleted: ({ metadata }) => {
