@@ -100,3 +100,31 @@ it.each([
 ])("the disk of the handle %s among %s is %s", (handle, disk, expected) => {
   expect(diskOf(handle, { disks: new Set([disk]) })).toBe(expected);
 });
+
+it("C1: either path goes on with what was attached when the API server was restored, once", () => {
+  const watch = new ContractWatch();
+  watch.asked({ ...call, op: "attach", path: "csi" });
+  watch.check(world({ attachments: [attached] }));
+  watch.restored([], []);
+  watch.attachAnswered({ ...call, op: "attach", path: "in-tree" }, world({ attachments: [attached] }));
+  expect(watch.attacherOf("d", node)?.path).toBe("in-tree");
+  expect(watch.violations).toEqual([]);
+  watch.asked({ ...call, op: "detach", path: "csi" });
+  watch.check(world({}));
+  expect(watch.violations).toEqual(["C1: d@node-1 was attached by in-tree and detached by csi"]);
+});
+
+it("C5: what the CSINode of a restored API server lists is not the word of its node, until that has listed something else", () => {
+  const watch = new ContractWatch();
+  const parts = { attachments: [attached], mounts: mounted(inTreeMount) };
+  const isBroken = () => watch.violations.length > 0;
+  watch.asked({ ...call, op: "attach", path: "in-tree" });
+  watch.check(world(parts));
+  watch.restored([], [listed()]);
+  watch.check(world({ ...parts, csiNodes: [listed()] }));
+  expect(isBroken()).toBe(false);
+  watch.check(world({ ...parts, csiNodes: [{ ...listed(), metadata: { ...metadata, name: node } }] }));
+  expect(isBroken()).toBe(false);
+  watch.check(world({ ...parts, csiNodes: [listed()] }));
+  expect(watch.violations.join()).toContain("C5: d is mounted in-tree");
+});

@@ -54,8 +54,8 @@ export class ContractWatch {
   readonly #sources = new Map<string, unknown>();
   /** UIDs of volumes that were given up, and are there again. */
   readonly #returned = new Set<string>();
-  /** CSINodes as a restore of the API server has brought them back, whose nodes have not written them again. */
-  readonly #older = new Map<string, Stored<CSINode>>();
+  /** What CSINodes list since a restore of the API server, by name, until their nodes list something else. */
+  readonly #older = new Map<string, string>();
   /** The world that was checked last. */
   #checked: WorldView | undefined;
   readonly #onChange: (call: AttachmentCall) => void;
@@ -123,7 +123,7 @@ export class ContractWatch {
    */
   restored(volumes: readonly string[], csiNodes: readonly Stored<CSINode>[]): void {
     for (const uid of volumes) this.#returned.add(uid);
-    for (const csiNode of csiNodes) this.#older.set(csiNode.metadata.name, csiNode);
+    for (const csiNode of csiNodes) this.#older.set(csiNode.metadata.name, listedIn(csiNode));
     for (const key of this.#attachedBy.keys()) this.#unrecorded.add(key);
     // What was asked for may take effect now.
     for (const asked of this.#asked.keys())
@@ -160,6 +160,10 @@ export class ContractWatch {
     // What has held of this very world holds of it still, unless another call is the cause of it.
     if (world === this.#checked) return;
     this.#checked = world;
+    for (const csiNode of this.#older.size === 0 ? [] : world.csiNodes) {
+      const { name } = csiNode.metadata;
+      if (listedIn(csiNode) !== this.#older.get(name)) this.#older.delete(name);
+    }
     this.#followAttachments(world);
     this.#notDetachedUnderMounts(world);
     this.#onePath(world);
@@ -190,7 +194,7 @@ export class ContractWatch {
   /** Whether the node itself lists the plugin as migrated. */
   #isListed(world: WorldView, nodeName: string, plugin: string): boolean {
     const csiNode = world.csiNodes.find(({ metadata }) => metadata.name === nodeName);
-    return csiNode !== this.#older.get(nodeName) && migratedPluginsOf(csiNode).has(plugin);
+    return !this.#older.has(nodeName) && migratedPluginsOf(csiNode).has(plugin);
   }
 
   /** Every mounted device belongs to a disk that is attached there. */
@@ -242,6 +246,10 @@ export class ContractWatch {
         this.report("C3", `the disk ${handle} of bound volume ${pv.metadata.name} is gone`);
     }
   }
+}
+
+function listedIn(csiNode: Stored<CSINode>): string {
+  return [...migratedPluginsOf(csiNode)].sort().join();
 }
 
 function parsed(key: string): { readonly diskId: string; readonly nodeName: string } {

@@ -9,7 +9,10 @@ export class RestoreLosses {
   /** The disks that were in use by them. */
   readonly #disks = new Set<string>();
 
-  add({ claims, disks }: LostByRestore): void {
+  add({ claims, disks, again }: LostByRestore): void {
+    // An earlier restore has taken them, and this one, of a later backup, has them.
+    for (const uid of again.claims) this.#claims.delete(uid);
+    for (const disk of again.disks) this.#disks.delete(disk);
     for (const uid of claims) this.#claims.add(uid);
     for (const disk of disks) this.#disks.add(disk);
   }

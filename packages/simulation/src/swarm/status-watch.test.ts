@@ -33,11 +33,16 @@ function nodes(status: { readonly attached?: boolean; readonly inUse?: boolean }
 
 function watched(plugin = "kubernetes.io/aws-ebs") {
   const breaks: string[] = [];
+  let nowMs = 0;
   const watch = new NodeStatusWatch(
+    () => nowMs,
     () => ({ path: "csi", plugin }),
     (what) => breaks.push(what),
   );
-  return { watch, breaks };
+  const pass = (ms: number) => {
+    nowMs += ms;
+  };
+  return { watch, breaks, pass };
 }
 
 describe("what a Node says of disks", () => {
@@ -70,6 +75,17 @@ describe("what a Node says of disks", () => {
     watch.check(world(true, ["/a"]), nodes({ attached: true, inUse: true }));
     watch.check(world(true, ["/a"]), nodes({ attached: true })); // A Node that was made again.
     expect(breaks).toEqual([]);
+    watch.check(world(true, ["/a", "/b"]), nodes({ attached: true }));
+    expect(breaks).toEqual(["d is mounted at /b, and Node node-1 does not say that it is in use"]);
+  });
+
+  it("a Node of a restored API server need not name what is being mounted, but what is mounted later", () => {
+    const { watch, breaks, pass } = watched();
+    watch.check(world(true, []), nodes({ attached: true, inUse: true }));
+    watch.restored();
+    watch.check(world(true, ["/a"]), nodes({ attached: true }));
+    expect(breaks).toEqual([]);
+    pass(1_000);
     watch.check(world(true, ["/a", "/b"]), nodes({ attached: true }));
     expect(breaks).toEqual(["d is mounted at /b, and Node node-1 does not say that it is in use"]);
   });

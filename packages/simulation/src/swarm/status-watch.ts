@@ -6,10 +6,14 @@ import type { Node, Stored } from "@longshore/kube";
 import { clusterPlugins } from "@longshore/local";
 import { type Attacher, type AttachmentCall, diskOf, type WorldView } from "../contract-watch.ts";
 
+/** Longer than a mount takes, in milliseconds. */
+const mountMs = 1000;
+
 type Field = "volumesAttached" | "volumesInUse";
 
 /** Looks at one world again and again. */
 export class NodeStatusWatch {
+  readonly #now: () => number;
   readonly #attacherOf: (diskId: string, nodeName: string) => Attacher | undefined;
   readonly #onBreak: (what: string) => void;
   /** What was ever attached, as `disk@node`. */
@@ -18,16 +22,27 @@ export class NodeStatusWatch {
   readonly #mounted = new Map<string, ReadonlySet<string>>();
   #seen: { readonly world: WorldView; readonly nodes: readonly Stored<Node>[] } | undefined;
 
+  /** Until then what mounts is under way since before the API server was restored. */
+  #restoringUntilMs = 0;
+
   /**
+   * @param now the time in milliseconds
    * @param attacherOf who attached a disk to a node
    * @param onBreak called with what is said and is not so, or is so and is not said
    */
   constructor(
+    now: () => number,
     attacherOf: (diskId: string, nodeName: string) => Attacher | undefined,
     onBreak: (what: string) => void,
   ) {
+    this.#now = now;
     this.#attacherOf = attacherOf;
     this.#onBreak = onBreak;
+  }
+
+  /** The Nodes are older than the world: what is being mounted now they named in use before. */
+  restored(): void {
+    this.#restoringUntilMs = this.#now() + mountMs;
   }
 
   /** A detach takes effect next. */
@@ -71,7 +86,7 @@ export class NodeStatusWatch {
       if (node === undefined) continue;
       const inUse = disksOf(node, "volumesInUse", world);
       for (const { source, target } of mounts) {
-        if (before?.has(`${source} ${target}`) === true) continue;
+        if (before?.has(`${source} ${target}`) === true || this.#now() < this.#restoringUntilMs) continue;
         const diskId = this.#diskAt(source, nodeName, world);
         if (diskId !== undefined && !inUse.has(diskId))
           this.#onBreak(

@@ -50,7 +50,7 @@ export class SwarmWorld {
     this.#plan = plan;
     this.#draws = new FaultDraws(random.fork("faults"), options.only);
     this.#story = new WorldStory(clock, options);
-    this.#checks = new WorldChecks(plan, this.#story);
+    this.#checks = new WorldChecks(clock, plan, this.#story);
     this.#faulty = new FaultyCluster({
       clock,
       random,

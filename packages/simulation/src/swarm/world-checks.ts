@@ -1,6 +1,7 @@
 /** What must hold in a world of the swarm, at every step: the contract, the order of records, sizes, and the number of requests. */
 import { resources } from "@longshore/kube";
 import type { InProcessCluster } from "@longshore/local";
+import type { Clock } from "@longshore/runtime";
 import { type AttachmentCall, ContractWatch, type WorldView } from "../contract-watch.ts";
 import type { ConversionWorldView } from "../conversion-watch.ts";
 import type { SeamCall } from "../cut.ts";
@@ -44,7 +45,7 @@ export class WorldChecks {
   readonly #converts: boolean;
   #kept: KeptVolumes | undefined;
 
-  constructor(plan: SwarmPlan, story: WorldStory) {
+  constructor(clock: Pick<Clock, "monotonicMs">, plan: SwarmPlan, story: WorldStory) {
     this.watch = new ContractWatch(
       ({ op, path, diskId, nodeName }) => story.trace("disk", diskId, `${path} ${op} ${nodeName}`),
       (violation) => story.trace("broken", "the contract is broken:", violation),
@@ -53,6 +54,7 @@ export class WorldChecks {
     const onShrunk = (what: string) => this.watch.report("C3", what);
     this.#sizes = plan.operations.includes("claimGrown") ? new SizeWatch(onShrunk) : undefined;
     this.#statuses = new NodeStatusWatch(
+      () => clock.monotonicMs(),
       (diskId, nodeName) => this.watch.attacherOf(diskId, nodeName),
       (what) => this.watch.report("C2", what),
     );
@@ -88,6 +90,7 @@ export class WorldChecks {
     this.watch.restored(returned, csiNodes);
     for (const pod of pods) this.history.emptied(pod);
     this.#sizes?.restored();
+    this.#statuses.restored();
   }
 
   /** An attach or detach takes effect now. */

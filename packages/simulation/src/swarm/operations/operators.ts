@@ -50,6 +50,8 @@ export interface LostByRestore {
   readonly claims: readonly string[];
   /** The disks of their volumes that were in use. */
   readonly disks: readonly string[];
+  /** UIDs of the claims, and disks of the volumes, that are there. */
+  readonly again: { readonly claims: Iterable<string>; readonly disks: readonly string[] };
   /** UIDs of volumes that are there again, without their disks. */
   readonly returned: readonly string[];
   /** CSINodes that list other plugins as migrated than their nodes do. */

@@ -44,7 +44,11 @@ async function restore(operators: Operators, name: string, backup: Backup): Prom
   const { known, lost, claims } = madeSince(before, after);
   onRestored({
     claims,
-    disks: lost.flatMap(({ spec }) => diskOfSpec(cluster, spec) ?? []),
+    disks: lost.flatMap((volume) => diskOfVolume(cluster, volume) ?? []),
+    again: {
+      claims: after.claims.values(),
+      disks: after.volumes.flatMap((volume) => diskOfVolume(cluster, volume) ?? []),
+    },
     returned: returned.map(({ metadata }) => metadata.uid),
     csiNodes: after.csiNodes.filter((csiNode) => !before.csiNodes.some((each) => listsSame(each, csiNode))),
     pods: after.pods.filter((pod) => !before.pods.includes(pod)),
@@ -206,7 +210,7 @@ function isUsed(cluster: Cluster, { disk, node }: Place): boolean {
   const volumes = cluster.objects(resources.persistentVolumes);
   const isOf = (claim: string | undefined) =>
     claim !== undefined &&
-    volumes.some(({ spec }) => spec?.claimRef?.name === claim && diskOfSpec(cluster, spec) === disk);
+    volumes.some((each) => each.spec?.claimRef?.name === claim && diskOfVolume(cluster, each) === disk);
   return cluster
     .objects(resources.pods)
     .filter(({ spec }) => spec?.nodeName === node)
@@ -224,6 +228,11 @@ function nodeOf(cluster: Cluster, name: string) {
 function isNamed(cluster: Cluster, names: readonly string[], disk: string): boolean {
   const { name = disk } = cluster.cloud.disks().find(({ id }) => id === disk) ?? {};
   return names.some((each) => each.endsWith(disk) || each.endsWith(name));
+}
+
+/** The disk of a PersistentVolume. One of the Flexvolume driver has its disk's name. */
+function diskOfVolume(cluster: Cluster, { metadata, spec }: Volume): string | undefined {
+  return spec?.flexVolume == null ? diskOfSpec(cluster, spec) : metadata.name;
 }
 
 /** The disk that a volume names, or a pod itself. */
