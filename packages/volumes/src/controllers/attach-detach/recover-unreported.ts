@@ -6,8 +6,8 @@
  *
  * While a provider has not answered, its plugin is in `unlisted` and CSI attaches nothing of it. Only disks of
  * PersistentVolumes count, on managed nodes. What is listed on a node whose Node is missing counts once that is there: its list of
- * attached volumes and its record of uncertain ones went with the Node that was deleted. What a migrated node uses by CSI does not count. The provider is not asked once every node is
- * migrated and every volume of the plugin is attached by CSI: then nothing in-tree can be left (C5).
+ * attached volumes and its record of uncertain ones went with the Node that was deleted. What a migrated node uses by CSI does not
+ * count. The provider is not asked once every node is migrated and every volume of the plugin is attached by CSI: then nothing in-tree can be left (C5).
  */
 import { errorChain, withDeadline } from "@longshore/runtime";
 import { splitUniqueName, uniqueNameOf, uniqueVolumeName } from "../../framework/unique-volume-name.ts";
