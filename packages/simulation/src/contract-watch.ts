@@ -174,12 +174,13 @@ export class ContractWatch {
 
   #onePath(world: WorldView): void {
     for (const { diskId, nodeName, devicePath } of world.attachments) {
-      const by = this.#attachedBy.get(`${diskId}@${nodeName}`);
+      const key = `${diskId}@${nodeName}`;
+      const by = this.#attachedBy.get(key);
       for (const mount of world.mounts.get(nodeName) ?? []) {
         if (mount.source !== devicePath) continue;
         const path = pathOfMount(mount);
-        if (by !== undefined && by.path !== path) {
-          this.report("C1", `${diskId}@${nodeName} was attached by ${by.path} and is mounted by ${path}`);
+        if (by !== undefined && by.path !== path && !this.#unrecorded.has(key)) {
+          this.report("C1", `${key} was attached by ${by.path} and is mounted by ${path}`);
         }
         if (by !== undefined && path === "in-tree" && this.#isListed(world, nodeName, by.plugin)) {
           this.report(

@@ -66,7 +66,7 @@ interface Seen {
   /** UIDs of claims by their names. */
   readonly claims: ReadonlyMap<string, string>;
   readonly csiNodes: readonly Stored<CSINode>[];
-  /** Names and UIDs. */
+  /** Names and UIDs of those on nodes. */
   readonly pods: readonly string[];
 }
 
@@ -76,7 +76,10 @@ function seen(cluster: Cluster): Seen {
     volumes: cluster.objects(resources.persistentVolumes),
     claims: new Map(claims.map(({ metadata: { name, uid } }) => [name, uid])),
     csiNodes: cluster.objects(resources.csiNodes),
-    pods: cluster.objects(resources.pods).map(({ metadata: { name, uid } }) => `${name}/${uid}`),
+    pods: cluster
+      .objects(resources.pods)
+      .filter(({ spec }) => spec?.nodeName !== undefined)
+      .map(({ metadata: { name, uid } }) => `${name}/${uid}`),
   };
 }
 
