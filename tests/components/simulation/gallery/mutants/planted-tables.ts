@@ -269,7 +269,7 @@ export const tables: readonly Mutant[] = [
     condition: "inTreePlugin === undefined",
     caughtBy: {
       file: "packages/volumes/src/controllers/attach-detach/disks/decide-disk.test.ts",
-      test: "a plugin that cannot migrate attaches at once",
+      test: "then a plugin that cannot migrate attaches",
     },
   }),
   never({

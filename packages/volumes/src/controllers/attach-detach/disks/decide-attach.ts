@@ -133,8 +133,9 @@ function decideInTree(
   const on = { nodeName, uniqueName };
   if (present === undefined) return { step: "recordIntent", ...on };
   if (!present.isWritten) return wait(`the status of node ${nodeName} is not written`);
+  if (isCompat) return { step: "attachInTree", ...on };
   // CSI never has the disk of a plugin that cannot migrate.
-  if (isCompat || inTreePlugin === undefined) return { step: "attachInTree", ...on };
+  if (inTreePlugin === undefined) return { step: "attachInTree", ...on };
   const live = evidence?.attach;
   if (live === undefined || live.nodeName !== nodeName || live.uniqueName !== uniqueName) {
     return { step: "readBeforeAttach", ...on };
