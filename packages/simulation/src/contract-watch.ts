@@ -125,7 +125,7 @@ export class ContractWatch {
     for (const uid of volumes) this.#returned.add(uid);
     for (const csiNode of csiNodes) this.#older.set(csiNode.metadata.name, listedIn(csiNode));
     for (const key of this.#attachedBy.keys()) this.#unrecorded.add(key);
-    // What was asked for may take effect now.
+    // An attach that was asked for before the restore may take effect after it.
     for (const asked of this.#asked.keys())
       if (asked.startsWith("attach ")) this.#unrecorded.add(asked.slice("attach ".length));
   }

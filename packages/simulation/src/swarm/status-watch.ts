@@ -21,8 +21,7 @@ export class NodeStatusWatch {
   /** Devices and targets of the mounts of each node, when it was looked at last. */
   readonly #mounted = new Map<string, ReadonlySet<string>>();
   #seen: { readonly world: WorldView; readonly nodes: readonly Stored<Node>[] } | undefined;
-
-  /** Until then what mounts is under way since before the API server was restored. */
+  /** Until then a new mount may have begun before the API server was restored. */
   #restoringUntilMs = 0;
 
   /**
