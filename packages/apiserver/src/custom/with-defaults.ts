@@ -6,6 +6,7 @@
 import type { CustomSchema } from "../api/custom-schema.ts";
 import { apiError } from "../api/errors.ts";
 import { toJson } from "../api/json.ts";
+import { setMember } from "../api/set-member.ts";
 import { spendTime } from "../api/work-time.ts";
 import { mapList, mapObject, own } from "./prune.ts";
 
@@ -72,18 +73,20 @@ class Filling {
     }
     const { properties = noProperties, additionalProperties } = schema;
     const others = typeof additionalProperties === "object" ? additionalProperties : undefined;
-    const missing: [string, unknown][] = [];
-    for (const [key, property] of defaultedOf(properties)) {
-      spendTime();
-      if (!Object.hasOwn(value, key)) missing.push([key, this.#add(key, property)]);
-    }
     const filled = mapObject(value as Json, (key, member) => {
       const property = own(properties, key) ?? others;
       if (property === undefined || !isUnwantedNull(member, property)) return this.fill(member, property);
       // Without a default, the null goes.
       return property.default === undefined ? undefined : this.#add(key, property);
     });
-    return missing.length === 0 ? filled : { ...filled, ...Object.fromEntries(missing) };
+    let result: Record<string, unknown> | undefined;
+    for (const [key, property] of defaultedOf(properties)) {
+      spendTime();
+      if (Object.hasOwn(value, key)) continue;
+      result ??= { ...filled };
+      setMember(result, key, this.#add(key, property));
+    }
+    return result ?? filled;
   }
 
   #add(key: string, schema: CustomSchema): unknown {
