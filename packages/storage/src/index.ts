@@ -34,6 +34,7 @@ export {
   volumeName,
 } from "./names.ts";
 export { resolveTemplate, TemplateError } from "./resolve-template.ts";
+export { restoredObjects } from "./restored-objects.ts";
 export {
   fsTypeOf,
   ParameterError,

@@ -13,7 +13,7 @@ import type {
   StoredState,
 } from "./persistence.ts";
 import { type HistoryLimits, ResourceTable } from "./resource-table.ts";
-import { restoredState } from "./restored-state.ts";
+import { type RestoredObjects, restoredState } from "./restored-state.ts";
 import {
   type Change,
   type Commit,
@@ -327,11 +327,12 @@ export function memoryStore(options: StoreOptions = {}): MemoryStore {
 /**
  * Makes a store in memory from a backup, as `restoreStore` does of files.
  * @param now the time, from which the versions go on: in milliseconds since 1970
+ * @param options `restoredObjects`: what does not hold any more is taken out of them
  */
 export function restoredMemoryStore(
   backup: MemoryBackup,
   now: Date,
-  options: StoreOptions = {},
+  { restoredObjects, ...options }: StoreOptions & { readonly restoredObjects?: RestoredObjects } = {},
 ): MemoryStore {
-  return new ObjectsInMemory(options, undefined, restoredState(backup, now));
+  return new ObjectsInMemory(options, undefined, restoredState(backup, now, restoredObjects));
 }

@@ -1,6 +1,7 @@
 /** `longshore apiserver …`: work on an API server's data, apart from running the server. */
 import { type BackupSummary, backupStore, restoreStore } from "@longshore/apiserver";
 import { systemClock } from "@longshore/runtime/basics";
+import { restoredObjects } from "@longshore/storage";
 import type { Command } from "commander";
 
 /** Adds the verb. */
@@ -16,14 +17,17 @@ export function registerApiServerCommand(program: Command): void {
     });
   apiserver
     .command("restore")
-    .description("make the data of a server from a backup; stop the server first")
+    .description(
+      "make the data of a server from a backup; stop the server first. Its Nodes list nothing as attached that CSI does not " +
+        "attach: the attach/detach controller attaches it once more, and lists its device",
+    )
     .requiredOption("--from <file>", "the backup")
     .requiredOption(
       "--data-dir <dir>",
       "a data directory without objects; certificates and tokens in it are kept",
     )
     .action(async ({ dataDir, from }: { dataDir: string; from: string }) => {
-      say(`restored to ${dataDir}`, await restoreStore(from, dataDir, systemClock.now()));
+      say(`restored to ${dataDir}`, await restoreStore(from, dataDir, systemClock.now(), restoredObjects));
     });
 }
 

@@ -33,6 +33,7 @@ import {
   SimulatedDisks,
   SimulatedHost,
 } from "@longshore/runtime";
+import { restoredObjects } from "@longshore/storage";
 import type { CloudCaller } from "@longshore/volumes";
 import { startControllerManager } from "../components/controller-manager.ts";
 import {
@@ -449,7 +450,7 @@ export async function createInProcessCluster(
     restartApiServer: (random = env.random) => restartApiServer(random),
     backUp: () => store.backUp(),
     restore(backup, random) {
-      store = restoredMemoryStore(backup, env.clock.now(), storeOptions);
+      store = restoredMemoryStore(backup, env.clock.now(), { ...storeOptions, restoredObjects });
       restartApiServer(random);
     },
     async stop() {

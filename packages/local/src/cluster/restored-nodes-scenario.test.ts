@@ -21,16 +21,16 @@ const statesMigrated = async ({ cluster: { kube } }: PodVolumesCluster) => {
   return csiNode?.metadata.annotations?.[migratedPluginsAnnotation] === plugin.inTreeName;
 };
 
-/** A claim and a pod that uses it. */
-async function withPod(world: PodVolumesCluster) {
+/** A claim, and pods that use it. */
+async function withPod(world: PodVolumesCluster, claimName = "c") {
   const spec = {
     accessModes: ["ReadWriteOnce"],
     resources: { requests: { storage: "1Gi" } },
     storageClassName: classNameOf(plugin),
   };
-  const claim = { metadata: { name: "c", namespace }, spec };
+  const claim = { metadata: { name: claimName, namespace }, spec };
   await world.cluster.kube.create(resources.persistentVolumeClaims, claim, { signal });
-  const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "c" } }];
+  const volumes = [{ name: "data", persistentVolumeClaim: { claimName } }];
   const file = async (pod: string) => {
     await world.createPod(pod, { volumes });
     return `${(await world.runs(pod))("/data")}/f`;
@@ -129,3 +129,26 @@ it.each(paths)(
     );
   },
 );
+
+it("a node that runs on mounts no disk by the device that its restored list names: another disk may have it by now (contract.md C1)", () =>
+  onPodVolumesCluster(async (world) => {
+    const { cluster } = world;
+    const first = await withPod(world);
+    await world.host.appendFileDurable(await first.file("a"), "first");
+    const { file } = await withPod(world, "d");
+    await world.host.appendFileDurable(await file("b"), "second");
+    await world.deletePod("b");
+    const backup = cluster.backUp();
+    await world.deletePod("a");
+    await world.host.readFile(await file("b"));
+
+    for (const name of actors) await cluster.shutDown(name);
+    cluster.restore(backup, new SeededRandom(77));
+    await world.clock.sleep(61_000, signal);
+    for (const name of actors) await cluster.start(name);
+
+    // The pod's status, too, is that of the backup.
+    const kept = `${(await world.runs("a"))("/data")}/f`;
+    await world.until("a volume is mounted", async () => (await world.host.readFile(kept)) !== undefined);
+    expect(await world.host.readFile(kept)).toBe("first");
+  }, options));

@@ -34,6 +34,7 @@ import {
   SeededRandom,
   VirtualClock,
 } from "@longshore/runtime";
+import { restoredObjects } from "@longshore/storage";
 
 function unboundedSignal(): AbortSignal {
   const { signal } = new AbortController();
@@ -81,7 +82,7 @@ export class ControlPlane {
   /** Restarts the API server on a store that is restored from a backup; what was started goes on. */
   async restore(backup: MemoryBackup): Promise<void> {
     await this.clock.run(this.#api.stop());
-    this.#store = restoredMemoryStore(backup, this.env.clock.now());
+    this.#store = restoredMemoryStore(backup, this.env.clock.now(), { restoredObjects });
     // A stream that has not been used: no UID is given twice.
     const random = this.env.random.fork(`restore ${++this.#restores}`);
     this.#api = createApiServer({ ...this.env, random }, { store: this.#store });

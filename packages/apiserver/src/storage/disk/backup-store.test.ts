@@ -1,6 +1,7 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Stored } from "@longshore/kube";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { changesOf } from "../../testing/power-loss/recorded-writer.ts";
 import { memoryStore } from "../object-store.ts";
@@ -148,6 +149,26 @@ describe("a backup", () => {
     rmSync(join(data, "objects"), { recursive: true });
     await expect(restoreStore(join(directory, "backup"), data, now)).rejects.toThrow(/in use by process/);
     await store.close().catch(() => {});
+  });
+
+  it("is restored without what need not hold any more; what is changed has the first version of the restored store", async () => {
+    const store = await openDurableStore(data);
+    await write(store, 20);
+    await store.close();
+    const file = join(directory, "backup");
+    await backupStore(data, file);
+    const target = join(directory, "restored");
+    const [first, ...others] = store.table("configmaps").list();
+    const configmaps = (object: Stored) =>
+      object.metadata.name === first?.metadata.name ? { ...object, data: { text: "changed" } } : object;
+    const { revision } = await restoreStore(file, target, now, { configmaps });
+    const restored = await openDurableStore(target);
+    const metadata = { ...first?.metadata, resourceVersion: `${revision}` };
+    expect(restored.table("configmaps").list()).toEqual([
+      { ...first, metadata, data: { text: "changed" } },
+      ...others,
+    ]);
+    await restored.close();
   });
 });
 

@@ -3,7 +3,7 @@ import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { takeDirectoryLock } from "../directory-lock.ts";
 import type { BaseContents, BaseRecord, StoredRecord, StoredState } from "../persistence.ts";
-import { restoredState } from "../restored-state.ts";
+import { type RestoredObjects, restoredState } from "../restored-state.ts";
 import { StoreError } from "../store.ts";
 import { beginLog } from "./journal.ts";
 import { storeDirectory } from "./open-durable-store.ts";
@@ -39,11 +39,17 @@ export async function backupStore(dataDir: string, file: string): Promise<Backup
  * Makes the store of a data directory from a backup. Its versions go on from ones that were never given, and those before are
  * forgotten: watches of clients that knew the cluster at a later time get 410, and they list again.
  * @param now the time, from which the versions go on: in milliseconds since 1970
+ * @param restoredObjects what does not hold any more is taken out of them
  * @returns what the store holds, and the version from which it goes on
  * @throws StoreError when a store is there already, a server has the directory, or the backup is damaged or newer
  */
-export async function restoreStore(file: string, dataDir: string, now: Date): Promise<BackupSummary> {
-  const contents = restoredState(readBackup(file), now);
+export async function restoreStore(
+  file: string,
+  dataDir: string,
+  now: Date,
+  restoredObjects?: RestoredObjects,
+): Promise<BackupSummary> {
+  const contents = restoredState(readBackup(file), now, restoredObjects);
   const directory = storeDirectory(dataDir);
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const lock = takeDirectoryLock(dataDir);
