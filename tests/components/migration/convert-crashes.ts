@@ -59,9 +59,13 @@ export function crashConversion(
   return crashAtEveryPoint(flowOf(story), { name: nameOf(story), sides, isChosen });
 }
 
-/** Kills it, and the process that goes on after it; a third one ends it. Plays `most` of the pairs, drawn by a seed. */
+/** Kills it, and the process that goes on after it: after all pairs of changes, and at `most` other pairs. A third one ends it. */
 export function crashConversionTwice(story: CrashStory, most: number): Promise<CrashReport> {
-  return crashInPairs(flowOf(story), most, { name: nameOf(story), sides });
+  return crashInPairs(flowOf(story), most, {
+    name: nameOf(story),
+    sides,
+    isChange: (what) => isChange(0, what),
+  });
 }
 
 function nameOf({ killed, next, replicas = 1, inline, objects, plugins = [], volumes }: CrashStory): string {

@@ -27,6 +27,12 @@ export interface CrashChoice {
   readonly isChosen?: (call: number, what: string) => boolean;
 }
 
+/** Which pairs are played. */
+export interface PairChoice extends CrashChoice {
+  /** Which calls change something that the next life finds, by what they are. Left out: all but those that read. */
+  readonly isChange?: (what: string) => boolean;
+}
+
 /** How it went. */
 export interface CrashReport {
   readonly played: number;
@@ -46,30 +52,35 @@ export async function crashAtEveryPoint(flow: CrashFlow, choice: CrashChoice): P
   return run.report(calls, "crash points");
 }
 
+/** Calls that change nothing that outlives the process. A lease is written at all times, and an event is read by no component. */
+const reads =
+  /^(get|list|watch|read|stat$|is[A-Z]|servedVersion|usage|fileSystemOf|close|probe|nodeGet|controllerGet)| (Lease|Event)$/;
+
 /**
- * Kills it at a point, and the one that takes its place at a point of the life that is then before it.
- * @param most how many pairs to play, drawn by a seed; all of them with `LONGSHORE_CRASH_PAIRS=all`
+ * Kills it after each of its changes, and the one that takes its place after each change of its own. What has been read ends with a process:
+ * points with no change between them leave the same behind, so these are the pairs that differ. Then `most` pairs of any points, drawn by a
+ * seed; all of them with `LONGSHORE_CRASH_PAIRS=all`.
  * @throws Error of an undisturbed run that ends badly
  */
-export async function crashInPairs(flow: CrashFlow, most: number, choice: CrashChoice): Promise<CrashReport> {
-  const run = new CrashRun(flow, choice);
-  const calls = await run.undisturbed();
+export async function crashInPairs(flow: CrashFlow, most: number, choice: PairChoice): Promise<CrashReport> {
+  const { name, isChange = (what: string) => !reads.test(what) } = choice;
+  const isChosen = (_call: number, what: string) => isChange(what);
+  const changes = new CrashRun(flow, { name, sides: ["after"] });
+  const calls = await changes.undisturbed();
+  await changes.playPairs(changes.pointsOf(calls, isChosen), isChosen);
+  const ofChanges = changes.report(calls, "pairs of changes");
+
+  const run = new CrashRun(flow, { ...choice, name: "and" });
   const firsts = run.pointsOf(calls, choice.isChosen);
-  if (process.env.LONGSHORE_CRASH_PAIRS === "all") {
-    for (const first of firsts)
-      for (const second of await run.pointsAfter(first)) await run.play([first, second]);
-    return run.report(calls, "pairs of crash points");
-  }
-  const random = new SeededRandom(1);
-  let seconds = 0;
-  const chosen = Array.from({ length: most }, () => drawn(firsts, random));
-  for (const first of chosen) {
-    const after = await run.pointsAfter(first);
-    seconds += after.length;
-    if (after.length > 0) await run.play([first, drawn(after, random)]);
-  }
-  const all = Math.round((seconds / most) * firsts.length);
-  return run.report(calls, `pairs of crash points, a sample of about ${all}`);
+  const isAll = process.env.LONGSHORE_CRASH_PAIRS === "all";
+  const size = isAll ? await run.playPairs(firsts) : await run.playSample(firsts, most);
+  const ofAny = run.report(calls, `pairs of crash points${isAll ? "" : `, a sample of about ${size}`}`);
+  return {
+    played: ofChanges.played + ofAny.played,
+    failures: [...ofChanges.failures, ...ofAny.failures],
+    calls,
+    summary: `${ofChanges.summary}, ${ofAny.summary}`,
+  };
 }
 
 function drawn<T>(all: readonly T[], random: Random): T {
@@ -99,10 +110,30 @@ class CrashRun {
     );
   }
 
+  /** Each of them, and each chosen one of the life that is then before it. @returns how many pairs that were */
+  async playPairs(firsts: readonly CrashPoint[], isChosen?: CrashChoice["isChosen"]): Promise<number> {
+    for (const first of firsts)
+      for (const second of await this.#pointsAfter(first, isChosen)) await this.play([first, second]);
+    return this.#played;
+  }
+
+  /** As many pairs, drawn by a seed. @returns about how many there are */
+  async playSample(firsts: readonly CrashPoint[], most: number): Promise<number> {
+    const random = new SeededRandom(1);
+    let seconds = 0;
+    const chosen = Array.from({ length: most }, () => drawn(firsts, random));
+    for (const first of chosen) {
+      const after = await this.#pointsAfter(first);
+      seconds += after.length;
+      if (after.length > 0) await this.play([first, drawn(after, random)]);
+    }
+    return Math.round((seconds / most) * firsts.length);
+  }
+
   /** The points of the life that follows a death at `first`. */
-  async pointsAfter(first: CrashPoint): Promise<readonly CrashPoint[]> {
+  async #pointsAfter(first: CrashPoint, isChosen?: CrashChoice["isChosen"]): Promise<readonly CrashPoint[]> {
     try {
-      return this.pointsOf((await this.#flow([first]))[1] ?? []);
+      return this.pointsOf((await this.#flow([first]))[1] ?? [], isChosen);
     } catch (error) {
       this.#failed([first], error);
       return [];
