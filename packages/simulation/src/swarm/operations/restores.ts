@@ -25,14 +25,13 @@ type Backup = ReturnType<Cluster["backUp"]>;
 
 /** A backup is made now, and the API server is restored from it later. */
 export const restoredFromBackup: Operation = (operators, { name, ms, happens }) => {
-  const { cluster, plan } = operators.env;
-  // A volume that was converted since is there as it was before; whose it is then is not the matter here.
-  if (plan.operations.some((kind) => kind.endsWith("onversion"))) return;
+  const { cluster } = operators.env;
   if (!happens(`back the API server up, and restore it after ${ms} ms`)) return;
   const backup = cluster.backUp();
-  operators.later(ms, async () =>
-    operators.change(() => operators.withoutControlPlane(() => restore(operators, name, backup))),
-  );
+  operators.later(ms, async () => {
+    operators.change(() => operators.withoutControlPlane(() => restore(operators, name, backup)));
+    operators.change(() => operators.convertAgain());
+  });
 };
 
 async function restore(operators: Operators, name: string, backup: Backup): Promise<void> {
@@ -40,8 +39,8 @@ async function restore(operators: Operators, name: string, backup: Backup): Prom
   const before = seen(cluster);
   cluster.restore(backup, random.fork(`restored API server ${name}`));
   const after = seen(cluster);
-  const returned = returnedOf(before, after);
-  const { known, lost, claims } = madeSince(before, after);
+  const returned = returnedOf(cluster, before, after);
+  const { known, lost, claims } = madeSince(cluster, before, after);
   onRestored({
     claims,
     disks: lost.flatMap((volume) => diskOfVolume(cluster, volume) ?? []),
@@ -63,6 +62,10 @@ async function restore(operators: Operators, name: string, backup: Backup): Prom
 /** What the objects say of volumes. */
 interface Seen {
   readonly volumes: readonly Volume[];
+  /** The disks of those in use, and those that pods or their templates name themselves. */
+  readonly disks: ReadonlySet<string>;
+  /** The disks of all volumes, and those that pods or their templates name themselves. */
+  readonly named: ReadonlySet<string>;
   /** UIDs of claims by their names. */
   readonly claims: ReadonlyMap<string, string>;
   readonly csiNodes: readonly Stored<CSINode>[];
@@ -72,8 +75,14 @@ interface Seen {
 
 function seen(cluster: Cluster): Seen {
   const claims = cluster.objects(resources.persistentVolumeClaims);
+  const volumes = cluster.objects(resources.persistentVolumes);
+  const ofPods = disksOfPods(cluster);
+  const disksOf = (some: readonly Volume[]) =>
+    new Set([...some.flatMap((volume) => diskOfVolume(cluster, volume) ?? []), ...ofPods]);
   return {
-    volumes: cluster.objects(resources.persistentVolumes),
+    volumes,
+    disks: disksOf(volumes.filter(isInUse)),
+    named: disksOf(volumes),
     claims: new Map(claims.map(({ metadata: { name, uid } }) => [name, uid])),
     csiNodes: cluster.objects(resources.csiNodes),
     pods: cluster
@@ -83,17 +92,29 @@ function seen(cluster: Cluster): Seen {
   };
 }
 
+/** The disks that pods name themselves, or the templates of pods. */
+function disksOfPods(cluster: Cluster): readonly string[] {
+  const templates = cluster.objects(resources.statefulSets).map(({ spec }) => spec?.template);
+  return [...cluster.objects(resources.pods), ...templates]
+    .flatMap((pod) => pod?.spec?.volumes ?? [])
+    .flatMap((volume) => diskOfSpec(cluster, volume) ?? []);
+}
+
 function listsSame(one: Stored<CSINode>, other: Stored<CSINode>): boolean {
   const listed = (csiNode: Stored<CSINode>) =>
     csiNode.metadata.annotations?.[migratedPluginsAnnotation] ?? "";
   return one.metadata.name === other.metadata.name && listed(one) === listed(other);
 }
 
-/** Volumes that were made since: those whose claims are there, and those whose claims are lost, too; with the UIDs of all lost claims. */
-function madeSince(before: Seen, after: Seen) {
+/**
+ * Volumes that were made since: those whose claims are there, and those whose claims are lost, too; with the UIDs of all lost claims. What a
+ * conversion has made since is none of them: the disk is named as it was before.
+ */
+function madeSince(cluster: Cluster, before: Seen, after: Seen) {
   const isThere = new Set(after.volumes.map(({ metadata }) => metadata.name));
+  const isNamed = (volume: Volume) => after.named.has(diskOfVolume(cluster, volume) ?? "");
   const uids = new Set(after.claims.values());
-  const made = before.volumes.filter(({ metadata }) => !isThere.has(metadata.name));
+  const made = before.volumes.filter((volume) => !isThere.has(volume.metadata.name) && !isNamed(volume));
   const claimOf = ({ spec }: Volume) => spec?.claimRef?.uid ?? "";
   const claimed = [...before.claims.values(), ...made.map(claimOf)];
   return {
@@ -107,10 +128,16 @@ function isInUse({ metadata, status }: Volume): boolean {
   return metadata.deletionTimestamp === undefined && status?.phase === "Bound";
 }
 
-/** Volumes that were given up since, and are there again: their disks are gone, or about to be. */
-function returnedOf(before: Seen, after: Seen): readonly Volume[] {
+/**
+ * Volumes that were given up since, and are there again: their disks are gone, or about to be. One that was converted since was not given up:
+ * its disk was in use, by another volume or by a pod that named it.
+ */
+function returnedOf(cluster: Cluster, before: Seen, after: Seen): readonly Volume[] {
   const uids = new Set(before.volumes.filter(isInUse).map(({ metadata }) => metadata.uid));
-  return after.volumes.filter((volume) => isInUse(volume) && !uids.has(volume.metadata.uid));
+  const isUsed = (volume: Volume) => before.disks.has(diskOfVolume(cluster, volume) ?? "");
+  return after.volumes.filter(
+    (volume) => isInUse(volume) && !uids.has(volume.metadata.uid) && !isUsed(volume),
+  );
 }
 
 /** A volume with its handle and the name of its claim. */
