@@ -2,42 +2,48 @@
  * The API server is restored from a backup: disks, attachments and mounts have moved on, and objects have not. The operators do what
  * `docs/playbooks/control-plane-restored-mid-crossing.md` says.
  */
-import {
-  type CSINode,
-  isNotFound,
-  type PersistentVolume,
-  type Pod,
-  type Volume as PodVolume,
-  resources,
-  type Stored,
-} from "@longshore/kube";
-import { clusterPlugins, inTreeHandle } from "@longshore/local";
-import { migratedPluginsAnnotation, migratedPluginsOf } from "@longshore/storage";
-import { diskOf } from "../../contract-watch.ts";
+import { isNotFound, type Pod, resources, type Stored } from "@longshore/kube";
+import { clusterPlugins } from "@longshore/local";
+import { migratedPluginsOf } from "@longshore/storage";
 import { worldOf } from "../../world.ts";
 import { namespace, type Operation, type Operators } from "./operators.ts";
+import {
+  areOwnCarried,
+  diskOfSpec,
+  diskOfVolume,
+  listsSame,
+  madeSince,
+  returnedOf,
+  type Seen,
+  seen,
+  type Volume,
+} from "./restored-view.ts";
 
 type Cluster = Operators["env"]["cluster"];
 /** Within so long each agent that runs has written its CSINode again, in milliseconds. */
 const agentsStateMs = 61_000;
-type Volume = Stored<PersistentVolume>;
-type Backup = ReturnType<Cluster["backUp"]>;
+/** A backup, and what it says of volumes. */
+interface Backup {
+  readonly ofObjects: ReturnType<Cluster["backUp"]>;
+  readonly stated: Seen;
+}
 
 /** A backup is made now, and the API server is restored from it later. */
 export const restoredFromBackup: Operation = (operators, { name, ms, happens }) => {
   const { cluster } = operators.env;
   if (!happens(`back the API server up, and restore it after ${ms} ms`)) return;
-  const backup = cluster.backUp();
+  const backup = { ofObjects: cluster.backUp(), stated: seen(cluster) };
   operators.later(ms, async () => {
     operators.change(() => operators.withoutControlPlane(() => restore(operators, name, backup)));
     operators.change(() => operators.convertAgain());
   });
 };
 
-async function restore(operators: Operators, name: string, backup: Backup): Promise<void> {
+async function restore(operators: Operators, name: string, { ofObjects, stated }: Backup): Promise<void> {
   const { cluster, random, onRestored } = operators.env;
+  const rebooted = areOwnCarried(stated, seen(cluster)) ? await rebootAll(operators) : [];
   const before = seen(cluster);
-  cluster.restore(backup, random.fork(`restored API server ${name}`));
+  cluster.restore(ofObjects, random.fork(`restored API server ${name}`));
   const after = seen(cluster);
   const returned = returnedOf(cluster, before, after);
   const { known, lost, claims } = madeSince(cluster, before, after);
@@ -52,6 +58,7 @@ async function restore(operators: Operators, name: string, backup: Backup): Prom
     csiNodes: after.csiNodes.filter((csiNode) => !before.csiNodes.some((each) => listsSame(each, csiNode))),
     pods: after.pods.filter((pod) => !before.pods.includes(pod)),
   });
+  for (const component of rebooted) await operators.insist(() => operators.start(component));
   for (const volume of known) await operators.insist(() => makeKnown(operators, volume));
   await operators.env.clock.sleep(agentsStateMs, operators.signal);
   await operators.insist(() => settleAttachments(operators));
@@ -59,85 +66,20 @@ async function restore(operators: Operators, name: string, backup: Backup): Prom
   await operators.decideAgain();
 }
 
-/** What the objects say of volumes. */
-interface Seen {
-  readonly volumes: readonly Volume[];
-  /** The disks of those in use, and those that pods or their templates name themselves. */
-  readonly disks: ReadonlySet<string>;
-  /** The disks of all volumes, and those that pods or their templates name themselves. */
-  readonly named: ReadonlySet<string>;
-  /** UIDs of claims by their names. */
-  readonly claims: ReadonlyMap<string, string>;
-  readonly csiNodes: readonly Stored<CSINode>[];
-  /** Names and UIDs of those on nodes. */
-  readonly pods: readonly string[];
-}
-
-function seen(cluster: Cluster): Seen {
-  const claims = cluster.objects(resources.persistentVolumeClaims);
-  const volumes = cluster.objects(resources.persistentVolumes);
-  const ofPods = disksOfPods(cluster);
-  const disksOf = (some: readonly Volume[]) =>
-    new Set([...some.flatMap((volume) => diskOfVolume(cluster, volume) ?? []), ...ofPods]);
-  return {
-    volumes,
-    disks: disksOf(volumes.filter(isInUse)),
-    named: disksOf(volumes),
-    claims: new Map(claims.map(({ metadata: { name, uid } }) => [name, uid])),
-    csiNodes: cluster.objects(resources.csiNodes),
-    pods: cluster
-      .objects(resources.pods)
-      .filter(({ spec }) => spec?.nodeName !== undefined)
-      .map(({ metadata: { name, uid } }) => `${name}/${uid}`),
-  };
-}
-
-/** The disks that pods name themselves, or the templates of pods. */
-function disksOfPods(cluster: Cluster): readonly string[] {
-  const templates = cluster.objects(resources.statefulSets).map(({ spec }) => spec?.template);
-  return [...cluster.objects(resources.pods), ...templates]
-    .flatMap((pod) => pod?.spec?.volumes ?? [])
-    .flatMap((volume) => diskOfSpec(cluster, volume) ?? []);
-}
-
-function listsSame(one: Stored<CSINode>, other: Stored<CSINode>): boolean {
-  const listed = (csiNode: Stored<CSINode>) =>
-    csiNode.metadata.annotations?.[migratedPluginsAnnotation] ?? "";
-  return one.metadata.name === other.metadata.name && listed(one) === listed(other);
-}
-
 /**
- * Volumes that were made since: those whose claims are there, and those whose claims are lost, too; with the UIDs of all lost claims. What a
- * conversion has made since is none of them: the disk is named as it was before.
+ * Disks that nodes attach themselves are in use by volumes, and the backup has others for them: a node that ran on would use a disk as both at
+ * the same time. What ran on the machines is returned, to be started again.
  */
-function madeSince(cluster: Cluster, before: Seen, after: Seen) {
-  const isThere = new Set(after.volumes.map(({ metadata }) => metadata.name));
-  const isNamed = (volume: Volume) => after.named.has(diskOfVolume(cluster, volume) ?? "");
-  const uids = new Set(after.claims.values());
-  const made = before.volumes.filter((volume) => !isThere.has(volume.metadata.name) && !isNamed(volume));
-  const claimOf = ({ spec }: Volume) => spec?.claimRef?.uid ?? "";
-  const claimed = [...before.claims.values(), ...made.map(claimOf)];
-  return {
-    known: made.filter((volume) => isInUse(volume) && uids.has(claimOf(volume))),
-    lost: made.filter((volume) => isInUse(volume) && !uids.has(claimOf(volume))),
-    claims: claimed.filter((uid) => uid !== "" && !uids.has(uid)),
-  };
-}
-
-function isInUse({ metadata, status }: Volume): boolean {
-  return metadata.deletionTimestamp === undefined && status?.phase === "Bound";
-}
-
-/**
- * Volumes that were given up since, and are there again: their disks are gone, or about to be. One that was converted since was not given up:
- * its disk was in use, by another volume or by a pod that named it.
- */
-function returnedOf(cluster: Cluster, before: Seen, after: Seen): readonly Volume[] {
-  const uids = new Set(before.volumes.filter(isInUse).map(({ metadata }) => metadata.uid));
-  const isUsed = (volume: Volume) => before.disks.has(diskOfVolume(cluster, volume) ?? "");
-  return after.volumes.filter(
-    (volume) => isInUse(volume) && !uids.has(volume.metadata.uid) && !isUsed(volume),
-  );
+async function rebootAll({ env }: Operators): Promise<readonly string[]> {
+  const { cluster, machineOf } = env;
+  const ran: string[] = [];
+  for (const { name } of cluster.config.nodes) {
+    ran.push(...[name, `csi-node/${name}`].filter((component) => cluster.isRunning(component)));
+    // What is off or stands still hears of no shutdown.
+    const hears = cluster.isRunning(name) && !machineOf(name).isPaused && !env.isPaused(name);
+    await (hears ? env.reboot(name) : env.losePower(name));
+  }
+  return ran;
 }
 
 /** A volume with its handle and the name of its claim. */
@@ -258,18 +200,6 @@ function nodeOf(cluster: Cluster, name: string) {
 function isNamed(cluster: Cluster, names: readonly string[], disk: string): boolean {
   const { name = disk } = cluster.cloud.disks().find(({ id }) => id === disk) ?? {};
   return names.some((each) => each.endsWith(disk) || each.endsWith(name));
-}
-
-/** The disk of a PersistentVolume. One of the Flexvolume driver has its disk's name. */
-function diskOfVolume(cluster: Cluster, { metadata, spec }: Volume): string | undefined {
-  return spec?.flexVolume == null ? diskOfSpec(cluster, spec) : metadata.name;
-}
-
-/** The disk that a volume names, or a pod itself. */
-function diskOfSpec(cluster: Cluster, source: Volume["spec"] | PodVolume): string | undefined {
-  const spec = source as Volume["spec"];
-  const handle = inTreeHandle(spec) ?? spec?.csi?.volumeHandle;
-  return handle === undefined ? undefined : diskOf(handle, worldOf(cluster));
 }
 
 /** Claims whose volumes have no disk any more are deleted once more, with the pods that use them. @throws while one is there */
