@@ -31,6 +31,7 @@ export interface Seen {
   readonly pods: readonly string[];
 }
 
+/** What they say now. */
 export function seen(cluster: Cluster): Seen {
   const claims = cluster.objects(resources.persistentVolumeClaims);
   const volumes = cluster.objects(resources.persistentVolumes);
@@ -81,11 +82,14 @@ function isAttachedByNode(source: Volume["spec"] | PodVolume): boolean {
   return plugin !== undefined && !plugin.controllerPublishes && !plugin.isShared;
 }
 
-/** Whether a conversion has carried disks since that their nodes attach themselves: other volumes name them now. */
-export function areOwnCarried(then: Seen, now: Seen): boolean {
-  return [...then.namesOfOwn].some(([disk, names]) => (now.namesOfOwn.get(disk) ?? names) !== names);
+/** Disks that a conversion has carried since, and that their nodes attach themselves: other volumes name them. */
+export function carriedSince(before: Seen, after: Seen): ReadonlySet<string> {
+  const names = after.namesOfOwn;
+  const carried = [...before.namesOfOwn].filter(([disk, of]) => (names.get(disk) ?? of) !== of);
+  return new Set(carried.map(([disk]) => disk));
 }
 
+/** Whether both CSINodes are of one node and list the same plugins as migrated. */
 export function listsSame(one: Stored<CSINode>, other: Stored<CSINode>): boolean {
   const listed = (csiNode: Stored<CSINode>) =>
     csiNode.metadata.annotations?.[migratedPluginsAnnotation] ?? "";

@@ -8,13 +8,12 @@ import { migratedPluginsOf } from "@longshore/storage";
 import { worldOf } from "../../world.ts";
 import { namespace, type Operation, type Operators } from "./operators.ts";
 import {
-  areOwnCarried,
+  carriedSince,
   diskOfSpec,
   diskOfVolume,
   listsSame,
   madeSince,
   returnedOf,
-  type Seen,
   seen,
   type Volume,
 } from "./restored-view.ts";
@@ -22,28 +21,23 @@ import {
 type Cluster = Operators["env"]["cluster"];
 /** Within so long each agent that runs has written its CSINode again, in milliseconds. */
 const agentsStateMs = 61_000;
-/** A backup, and what it says of volumes. */
-interface Backup {
-  readonly ofObjects: ReturnType<Cluster["backUp"]>;
-  readonly stated: Seen;
-}
+type Backup = ReturnType<Cluster["backUp"]>;
 
 /** A backup is made now, and the API server is restored from it later. */
 export const restoredFromBackup: Operation = (operators, { name, ms, happens }) => {
   const { cluster } = operators.env;
   if (!happens(`back the API server up, and restore it after ${ms} ms`)) return;
-  const backup = { ofObjects: cluster.backUp(), stated: seen(cluster) };
+  const backup = cluster.backUp();
   operators.later(ms, async () => {
     operators.change(() => operators.withoutControlPlane(() => restore(operators, name, backup)));
     operators.change(() => operators.convertAgain());
   });
 };
 
-async function restore(operators: Operators, name: string, { ofObjects, stated }: Backup): Promise<void> {
+async function restore(operators: Operators, name: string, backup: Backup): Promise<void> {
   const { cluster, random, onRestored } = operators.env;
-  const rebooted = areOwnCarried(stated, seen(cluster)) ? await rebootAll(operators) : [];
   const before = seen(cluster);
-  cluster.restore(ofObjects, random.fork(`restored API server ${name}`));
+  cluster.restore(backup, random.fork(`restored API server ${name}`));
   const after = seen(cluster);
   const returned = returnedOf(cluster, before, after);
   const { known, lost, claims } = madeSince(cluster, before, after);
@@ -58,28 +52,50 @@ async function restore(operators: Operators, name: string, { ofObjects, stated }
     csiNodes: after.csiNodes.filter((csiNode) => !before.csiNodes.some((each) => listsSame(each, csiNode))),
     pods: after.pods.filter((pod) => !before.pods.includes(pod)),
   });
-  for (const component of rebooted) await operators.insist(() => operators.start(component));
+  const carried = carriedSince(before, after);
+  if (carried.size > 0) await withoutAgents(operators, () => removePods(operators, carried));
   for (const volume of known) await operators.insist(() => makeKnown(operators, volume));
   await operators.env.clock.sleep(agentsStateMs, operators.signal);
   await operators.insist(() => settleAttachments(operators));
+  await operators.insist(async () => expectUnmounted(cluster, carried));
   operators.later(0, () => removeEmpty(operators, returned));
   await operators.decideAgain();
 }
 
+/** Stops the agents that run, does the work, and starts them again. */
+async function withoutAgents(operators: Operators, work: () => Promise<void>): Promise<void> {
+  const { cluster, crash } = operators.env;
+  const names = cluster.config.nodes.map(({ name }) => name).filter((name) => cluster.isRunning(name));
+  for (const name of names) crash(name);
+  await operators.insist(work);
+  for (const name of names) await operators.insist(() => operators.start(name));
+}
+
 /**
- * Disks that nodes attach themselves are in use by volumes, and the backup has others for them: a node that ran on would use a disk as both at
- * the same time. What ran on the machines is returned, to be started again.
+ * Pods of the backup that use these disks as other volumes than their nodes do now. Where no controller attaches the disk nothing has the new
+ * mount wait for the end of the old one: an agent that saw such a pod would use the disk as both.
  */
-async function rebootAll({ env }: Operators): Promise<readonly string[]> {
-  const { cluster, machineOf } = env;
-  const ran: string[] = [];
-  for (const { name } of cluster.config.nodes) {
-    ran.push(...[name, `csi-node/${name}`].filter((component) => cluster.isRunning(component)));
-    // What is off or stands still hears of no shutdown.
-    const hears = cluster.isRunning(name) && !machineOf(name).isPaused && !env.isPaused(name);
-    await (hears ? env.reboot(name) : env.losePower(name));
+async function removePods(
+  { env: { cluster }, signal }: Operators,
+  disks: ReadonlySet<string>,
+): Promise<void> {
+  for (const pod of cluster.objects(resources.pods)) {
+    if (!disksOfPod(cluster, pod).some((disk) => disks.has(disk))) continue;
+    const { name, uid } = pod.metadata;
+    const options = { gracePeriodSeconds: 0, uid, signal };
+    await cluster.kube.delete(resources.pods, { namespace, name }, options).catch((error) => {
+      if (!isNotFound(error)) throw error;
+    });
   }
-  return ran;
+}
+
+/** @throws while a node has one of these disks mounted */
+function expectUnmounted(cluster: Cluster, disks: ReadonlySet<string>): void {
+  const { attachments, mounts } = worldOf(cluster);
+  for (const { diskId, nodeName, devicePath } of attachments) {
+    const isMounted = (mounts.get(nodeName) ?? []).some(({ source }) => source === devicePath);
+    if (disks.has(diskId) && isMounted) throw new Error(`${diskId} is mounted on ${nodeName}`);
+  }
 }
 
 /** A volume with its handle and the name of its claim. */
@@ -179,17 +195,20 @@ function attachmentsOf(cluster: Cluster, { disk, node }: Place) {
 
 /** Whether a pod on the node uses the disk. */
 function isUsed(cluster: Cluster, { disk, node }: Place): boolean {
-  const volumes = cluster.objects(resources.persistentVolumes);
-  const isOf = (claim: string | undefined) =>
-    claim !== undefined &&
-    volumes.some((each) => each.spec?.claimRef?.name === claim && diskOfVolume(cluster, each) === disk);
   return cluster
     .objects(resources.pods)
-    .filter(({ spec }) => spec?.nodeName === node)
-    .some(
-      (pod) =>
-        claimsOf(pod).some(isOf) || pod.spec?.volumes?.some((volume) => diskOfSpec(cluster, volume) === disk),
-    );
+    .some((pod) => pod.spec?.nodeName === node && disksOfPod(cluster, pod).includes(disk));
+}
+
+function disksOfPod(cluster: Cluster, pod: Stored<Pod>): readonly string[] {
+  const claims = claimsOf(pod);
+  const volumes = cluster
+    .objects(resources.persistentVolumes)
+    .filter(({ spec }) => claims.includes(spec?.claimRef?.name ?? ""));
+  return [
+    ...volumes.flatMap((volume) => diskOfVolume(cluster, volume) ?? []),
+    ...(pod.spec?.volumes ?? []).flatMap((volume) => diskOfSpec(cluster, volume) ?? []),
+  ];
 }
 
 function nodeOf(cluster: Cluster, name: string) {
