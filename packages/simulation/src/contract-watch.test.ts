@@ -97,6 +97,8 @@ it.each([
   ["share", "g#a#share", "g#a#share"],
   ["g#a#share#share#default", "g#a#share", "g#a#share"],
   ["g#a#share2#share2#default", "g#a#share", undefined],
+  ["#a#share#data#default", "g#a#share", "g#a#share"],
+  ["#b#share#data#default", "g#a#share", undefined],
 ])("the disk of the handle %s among %s is %s", (handle, disk, expected) => {
   expect(diskOf(handle, { disks: new Set([disk]) })).toBe(expected);
 });

@@ -281,12 +281,22 @@ function migratedImage(volumeHandle: string): string | undefined {
 
 /**
  * The disk that a volume names; undefined where there is none. An in-tree volume and the disk may have more in front than the other: a zone,
- * a pool, an account. The handle of a share has more behind (docs/behaviour/volume-plugins.md 8.3, translation of Azure File).
+ * a pool, an account. The handle of a share has more behind (docs/behaviour/volume-plugins.md 8.3, translation of Azure File), and that of one
+ * that a pod names itself has no resource group in front.
  */
 export function diskOf(volumeHandle: string, { disks }: Pick<WorldView, "disks">): string | undefined {
   const handle = migratedImage(volumeHandle) ?? volumeHandle;
   const id = [handle, handle.split("/").at(-1) ?? ""].find((each) => disks.has(each));
   const isOf = (disk: string) =>
-    disk.endsWith(`/${handle}`) || disk.endsWith(`#${handle}`) || handle.startsWith(`${disk}#`);
+    disk.endsWith(`/${handle}`) ||
+    disk.endsWith(`#${handle}`) ||
+    handle.startsWith(`${disk}#`) ||
+    handle.startsWith(`${withoutGroup(disk)}#`);
   return id ?? [...disks].find(isOf);
+}
+
+/** What a share is called where no resource group is known. */
+function withoutGroup(disk: string): string {
+  const at = disk.indexOf("#");
+  return at === -1 ? disk : disk.slice(at);
 }

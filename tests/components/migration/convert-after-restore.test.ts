@@ -74,4 +74,18 @@ describe("an API server that is restored from a backup", () => {
       await expectConverted(world);
     }
   });
+
+  test("made between the conversion and its undo has the volume converted, although the file of its journal says that it was undone: an undo carries it back", async () => {
+    const world = await converted();
+    const backup = world.plane.backUp();
+    expect((await world.undo()).failed).toEqual([]);
+    expect((await world.claim("data"))?.spec?.volumeName).toBe("pv-data");
+    await world.plane.restore(backup);
+    await world.plane.pass(60_000);
+    expect((await world.claim("data"))?.spec?.volumeName).toBe("pv-data-csi");
+    expect((await world.undo()).failed).toEqual([]);
+    expect((await world.claim("data"))?.spec?.volumeName).toBe("pv-data");
+    expect(await world.volume("pv-data-csi")).toBeUndefined();
+    expect(world.cloud.calls).toEqual([]);
+  });
 });

@@ -76,7 +76,7 @@ type Finishing = Counted & { readonly clusterId: string; readonly finishedAt?: s
 
 /**
  * The journals of a kind, by what names them; of two of one name the newer. Where the file says that the run has ended, and the ConfigMap
- * that it has not, the API server was restored from a backup: the ConfigMap is as old as the objects. @throws JournalError
+ * says something else, the API server was restored from a backup: the ConfigMap is as old as the objects. @throws JournalError
  */
 export async function journalsIn<J extends Finishing>(
   { kube, host, dir }: JournalPlaces,
@@ -88,7 +88,8 @@ export async function journalsIn<J extends Finishing>(
     if (journal.clusterId !== clusterId) return;
     const name = keyOf(journal);
     const other = found.get(name);
-    const isOfObjects = other?.finishedAt !== undefined && journal.finishedAt === undefined;
+    // Files come first. One that has ended is behind its ConfigMap, or ahead of a restored one: it is never ahead of another.
+    const isOfObjects = other?.finishedAt !== undefined;
     if (other === undefined || isOfObjects || (journal.writes ?? 0) > (other.writes ?? 0))
       found.set(name, journal);
   };

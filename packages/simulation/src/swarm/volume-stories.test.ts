@@ -59,6 +59,27 @@ it.each([
     }),
 );
 
+// What was converted since the backup is there again as it was, on the same disk. The operators took it for a volume that had been given up, and
+// deleted its claim (C3); and agents mounted what they attach themselves as two volumes at the same time (C1, C2).
+it.each([
+  [4, "aws-ebs", "conversion"],
+  [2, "portworx-volume", "conversion"],
+  [11, "rbd", "conversion"],
+  [4, "azure-file", "inlineConversion"],
+  [7, "portworx-volume", "inlineConversion"],
+  [14, "rbd", "inlineConversion"],
+] as const)(
+  "the API server is restored from before a conversion, seed %i: %s, %s (contract.md C1, C2, C3, C8)",
+  (seed, plugin, kind) =>
+    expectKept(seed, {
+      ...calm,
+      plugins: [plugin],
+      volumes: kind === "conversion" ? [] : ["inline"],
+      beginsMigrated: false,
+      operations: [kind, "restoredFromBackup"],
+    }),
+);
+
 // The nodes had crossed to CSI since the backup: the restored Nodes listed the disks as attached in-tree, and the controller, which found no
 // VolumeAttachments, asked to detach them under the mounts of CSI (C2).
 it("the API server is restored from before a crossing: small world 696 (contract.md C1, C2, C8)", async () => {

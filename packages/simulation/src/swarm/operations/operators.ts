@@ -97,6 +97,8 @@ export class Operators {
   readonly versions = new Map<string, number>();
   /** Runs the last crossing of a plugin again. */
   readonly crossings = new Map<PluginName, () => void>();
+  /** Run the last conversion of each kind again, in the direction in which it went. */
+  readonly conversions = new Map<string, () => Promise<void>>();
   /** From where they convert: it has the journals of all conversions. */
   readonly machine = new SimulatedHost({ name: "administrator" });
   /** What comes later, such as a component that comes back. */
@@ -196,6 +198,11 @@ export class Operators {
   async decideAgain(): Promise<void> {
     for (const make of this.#decisions) await this.insist(make);
     for (const cross of this.crossings.values()) cross();
+  }
+
+  /** Runs again what they have converted, or carried back: a restore of the API server has it as it was then, or in the middle. */
+  async convertAgain(): Promise<void> {
+    for (const convert of this.conversions.values()) await this.insist(convert, () => this.#isAllBack);
   }
 
   /** Kills what acts for the whole cluster, does the work, and starts it again. */

@@ -2,37 +2,36 @@
  * The API server is restored from a backup: disks, attachments and mounts have moved on, and objects have not. The operators do what
  * `docs/playbooks/control-plane-restored-mid-crossing.md` says.
  */
-import {
-  type CSINode,
-  isNotFound,
-  type PersistentVolume,
-  type Pod,
-  type Volume as PodVolume,
-  resources,
-  type Stored,
-} from "@longshore/kube";
-import { clusterPlugins, inTreeHandle } from "@longshore/local";
-import { migratedPluginsAnnotation, migratedPluginsOf } from "@longshore/storage";
-import { diskOf } from "../../contract-watch.ts";
+import { isNotFound, type Pod, resources, type Stored } from "@longshore/kube";
+import { clusterPlugins } from "@longshore/local";
+import { migratedPluginsOf } from "@longshore/storage";
 import { worldOf } from "../../world.ts";
 import { namespace, type Operation, type Operators } from "./operators.ts";
+import {
+  carriedSince,
+  diskOfSpec,
+  diskOfVolume,
+  listsSame,
+  madeSince,
+  returnedOf,
+  seen,
+  type Volume,
+} from "./restored-view.ts";
 
 type Cluster = Operators["env"]["cluster"];
 /** Within so long each agent that runs has written its CSINode again, in milliseconds. */
 const agentsStateMs = 61_000;
-type Volume = Stored<PersistentVolume>;
 type Backup = ReturnType<Cluster["backUp"]>;
 
 /** A backup is made now, and the API server is restored from it later. */
 export const restoredFromBackup: Operation = (operators, { name, ms, happens }) => {
-  const { cluster, plan } = operators.env;
-  // A volume that was converted since is there as it was before; whose it is then is not the matter here.
-  if (plan.operations.some((kind) => kind.endsWith("onversion"))) return;
+  const { cluster } = operators.env;
   if (!happens(`back the API server up, and restore it after ${ms} ms`)) return;
   const backup = cluster.backUp();
-  operators.later(ms, async () =>
-    operators.change(() => operators.withoutControlPlane(() => restore(operators, name, backup))),
-  );
+  operators.later(ms, async () => {
+    operators.change(() => operators.withoutControlPlane(() => restore(operators, name, backup)));
+    operators.change(() => operators.convertAgain());
+  });
 };
 
 async function restore(operators: Operators, name: string, backup: Backup): Promise<void> {
@@ -40,8 +39,8 @@ async function restore(operators: Operators, name: string, backup: Backup): Prom
   const before = seen(cluster);
   cluster.restore(backup, random.fork(`restored API server ${name}`));
   const after = seen(cluster);
-  const returned = returnedOf(before, after);
-  const { known, lost, claims } = madeSince(before, after);
+  const returned = returnedOf(cluster, before, after);
+  const { known, lost, claims } = madeSince(cluster, before, after);
   onRestored({
     claims,
     disks: lost.flatMap((volume) => diskOfVolume(cluster, volume) ?? []),
@@ -53,64 +52,50 @@ async function restore(operators: Operators, name: string, backup: Backup): Prom
     csiNodes: after.csiNodes.filter((csiNode) => !before.csiNodes.some((each) => listsSame(each, csiNode))),
     pods: after.pods.filter((pod) => !before.pods.includes(pod)),
   });
+  const carried = carriedSince(before, after);
+  if (carried.size > 0) await withoutAgents(operators, () => removePods(operators, carried));
   for (const volume of known) await operators.insist(() => makeKnown(operators, volume));
   await operators.env.clock.sleep(agentsStateMs, operators.signal);
   await operators.insist(() => settleAttachments(operators));
+  await operators.insist(async () => expectUnmounted(cluster, carried));
   operators.later(0, () => removeEmpty(operators, returned));
   await operators.decideAgain();
 }
 
-/** What the objects say of volumes. */
-interface Seen {
-  readonly volumes: readonly Volume[];
-  /** UIDs of claims by their names. */
-  readonly claims: ReadonlyMap<string, string>;
-  readonly csiNodes: readonly Stored<CSINode>[];
-  /** Names and UIDs of those on nodes. */
-  readonly pods: readonly string[];
+/** Stops the agents that run, does the work, and starts them again. */
+async function withoutAgents(operators: Operators, work: () => Promise<void>): Promise<void> {
+  const { cluster, crash } = operators.env;
+  const names = cluster.config.nodes.map(({ name }) => name).filter((name) => cluster.isRunning(name));
+  for (const name of names) crash(name);
+  await operators.insist(work);
+  for (const name of names) await operators.insist(() => operators.start(name));
 }
 
-function seen(cluster: Cluster): Seen {
-  const claims = cluster.objects(resources.persistentVolumeClaims);
-  return {
-    volumes: cluster.objects(resources.persistentVolumes),
-    claims: new Map(claims.map(({ metadata: { name, uid } }) => [name, uid])),
-    csiNodes: cluster.objects(resources.csiNodes),
-    pods: cluster
-      .objects(resources.pods)
-      .filter(({ spec }) => spec?.nodeName !== undefined)
-      .map(({ metadata: { name, uid } }) => `${name}/${uid}`),
-  };
+/**
+ * Pods of the backup that use these disks as other volumes than their nodes do now. Where no controller attaches the disk nothing has the new
+ * mount wait for the end of the old one: an agent that saw such a pod would use the disk as both.
+ */
+async function removePods(
+  { env: { cluster }, signal }: Operators,
+  disks: ReadonlySet<string>,
+): Promise<void> {
+  for (const pod of cluster.objects(resources.pods)) {
+    if (!disksOfPod(cluster, pod).some((disk) => disks.has(disk))) continue;
+    const { name, uid } = pod.metadata;
+    const options = { gracePeriodSeconds: 0, uid, signal };
+    await cluster.kube.delete(resources.pods, { namespace, name }, options).catch((error) => {
+      if (!isNotFound(error)) throw error;
+    });
+  }
 }
 
-function listsSame(one: Stored<CSINode>, other: Stored<CSINode>): boolean {
-  const listed = (csiNode: Stored<CSINode>) =>
-    csiNode.metadata.annotations?.[migratedPluginsAnnotation] ?? "";
-  return one.metadata.name === other.metadata.name && listed(one) === listed(other);
-}
-
-/** Volumes that were made since: those whose claims are there, and those whose claims are lost, too; with the UIDs of all lost claims. */
-function madeSince(before: Seen, after: Seen) {
-  const isThere = new Set(after.volumes.map(({ metadata }) => metadata.name));
-  const uids = new Set(after.claims.values());
-  const made = before.volumes.filter(({ metadata }) => !isThere.has(metadata.name));
-  const claimOf = ({ spec }: Volume) => spec?.claimRef?.uid ?? "";
-  const claimed = [...before.claims.values(), ...made.map(claimOf)];
-  return {
-    known: made.filter((volume) => isInUse(volume) && uids.has(claimOf(volume))),
-    lost: made.filter((volume) => isInUse(volume) && !uids.has(claimOf(volume))),
-    claims: claimed.filter((uid) => uid !== "" && !uids.has(uid)),
-  };
-}
-
-function isInUse({ metadata, status }: Volume): boolean {
-  return metadata.deletionTimestamp === undefined && status?.phase === "Bound";
-}
-
-/** Volumes that were given up since, and are there again: their disks are gone, or about to be. */
-function returnedOf(before: Seen, after: Seen): readonly Volume[] {
-  const uids = new Set(before.volumes.filter(isInUse).map(({ metadata }) => metadata.uid));
-  return after.volumes.filter((volume) => isInUse(volume) && !uids.has(volume.metadata.uid));
+/** @throws while a node has one of these disks mounted */
+function expectUnmounted(cluster: Cluster, disks: ReadonlySet<string>): void {
+  const { attachments, mounts } = worldOf(cluster);
+  for (const { diskId, nodeName, devicePath } of attachments) {
+    const isMounted = (mounts.get(nodeName) ?? []).some(({ source }) => source === devicePath);
+    if (disks.has(diskId) && isMounted) throw new Error(`${diskId} is mounted on ${nodeName}`);
+  }
 }
 
 /** A volume with its handle and the name of its claim. */
@@ -210,17 +195,20 @@ function attachmentsOf(cluster: Cluster, { disk, node }: Place) {
 
 /** Whether a pod on the node uses the disk. */
 function isUsed(cluster: Cluster, { disk, node }: Place): boolean {
-  const volumes = cluster.objects(resources.persistentVolumes);
-  const isOf = (claim: string | undefined) =>
-    claim !== undefined &&
-    volumes.some((each) => each.spec?.claimRef?.name === claim && diskOfVolume(cluster, each) === disk);
   return cluster
     .objects(resources.pods)
-    .filter(({ spec }) => spec?.nodeName === node)
-    .some(
-      (pod) =>
-        claimsOf(pod).some(isOf) || pod.spec?.volumes?.some((volume) => diskOfSpec(cluster, volume) === disk),
-    );
+    .some((pod) => pod.spec?.nodeName === node && disksOfPod(cluster, pod).includes(disk));
+}
+
+function disksOfPod(cluster: Cluster, pod: Stored<Pod>): readonly string[] {
+  const claims = claimsOf(pod);
+  const volumes = cluster
+    .objects(resources.persistentVolumes)
+    .filter(({ spec }) => claims.includes(spec?.claimRef?.name ?? ""));
+  return [
+    ...volumes.flatMap((volume) => diskOfVolume(cluster, volume) ?? []),
+    ...(pod.spec?.volumes ?? []).flatMap((volume) => diskOfSpec(cluster, volume) ?? []),
+  ];
 }
 
 function nodeOf(cluster: Cluster, name: string) {
@@ -231,18 +219,6 @@ function nodeOf(cluster: Cluster, name: string) {
 function isNamed(cluster: Cluster, names: readonly string[], disk: string): boolean {
   const { name = disk } = cluster.cloud.disks().find(({ id }) => id === disk) ?? {};
   return names.some((each) => each.endsWith(disk) || each.endsWith(name));
-}
-
-/** The disk of a PersistentVolume. One of the Flexvolume driver has its disk's name. */
-function diskOfVolume(cluster: Cluster, { metadata, spec }: Volume): string | undefined {
-  return spec?.flexVolume == null ? diskOfSpec(cluster, spec) : metadata.name;
-}
-
-/** The disk that a volume names, or a pod itself. */
-function diskOfSpec(cluster: Cluster, source: Volume["spec"] | PodVolume): string | undefined {
-  const spec = source as Volume["spec"];
-  const handle = inTreeHandle(spec) ?? spec?.csi?.volumeHandle;
-  return handle === undefined ? undefined : diskOf(handle, worldOf(cluster));
 }
 
 /** Claims whose volumes have no disk any more are deleted once more, with the pods that use them. @throws while one is there */

@@ -17,7 +17,6 @@ export function inlineWriters(env: WorkloadEnv): Workload | undefined {
   const { cluster, signal } = env;
   const { kube } = cluster;
   let disk = "";
-  let named = "";
   return {
     kind: "inline",
     writers: [`${name}-0`],
@@ -25,13 +24,12 @@ export function inlineWriters(env: WorkloadEnv): Workload | undefined {
       const made = await makeDisk(env, classNameOf(plugin), plugin.isShared);
       const volume = inlineVolume(plugin, made.spec);
       if (volume === undefined) throw new Error(`${made.metadata.name} is not an in-tree volume`);
-      named = inTreeHandle(made.spec) ?? "";
-      disk = diskOf(named, worldOf(cluster)) ?? "";
+      disk = diskOf(inTreeHandle(made.spec) ?? "", worldOf(cluster)) ?? "";
       await kube.create(resources.statefulSets, oneWriter(name, [asData(volume)]), { signal });
     },
     end: () => endWriters(env, name),
     async remove() {
-      await removeConverted(env, disk, named);
+      await removeConverted(env, disk);
       const caller = { path: "in-tree", component: "operators", provider: plugin.name } as const;
       await cluster.cloud.forCaller(caller).deleteDisk(disk, signal);
     },
@@ -75,15 +73,9 @@ async function makeDisk(
 }
 
 /** What a conversion has made of the disk: a volume with policy Retain and its claim, which its administrator removes. */
-async function removeConverted(
-  { cluster, signal, until }: WorkloadEnv,
-  disk: string,
-  named: string,
-): Promise<void> {
+async function removeConverted({ cluster, signal, until }: WorkloadEnv, disk: string): Promise<void> {
   const { kube } = cluster;
-  // The translated handle of a share may lack its resource group.
-  const isOf = (handle: string) =>
-    diskOf(handle, worldOf(cluster)) === disk || handle.split("#").includes(named);
+  const isOf = (handle: string) => diskOf(handle, worldOf(cluster)) === disk;
   const volumeOf = () =>
     cluster
       .objects(resources.persistentVolumes)
