@@ -559,6 +559,24 @@ describe("what may be there stays known", () => {
     await agent.stop();
   });
 
+  it("a device whose driver failed for good and left the file at its target is unpublished, and unstaged after it", async () => {
+    const { world, agent } = await blockNode();
+    const bindMount = world.host.bindMount.bind(world.host);
+    world.host.bindMount = async (source, target, options) => {
+      // It is the driver that binds there.
+      if (target.includes("/publish/")) throw new CsiStatusError("INTERNAL", "EIO");
+      await bindMount(source, target, options);
+    };
+    await world.attachCsi("vol-1");
+    await world.blockPod("p", ["vol-1"]);
+    await world.until("tried", () => world.driver.calls.includes("NodePublishVolume vol-1"));
+    await world.clock.advance(100);
+    await world.deletePod("p");
+    await everythingGone(world);
+    expect(world.driver.calls.slice(-2)).toEqual(["NodeUnpublishVolume vol-1", "NodeUnstageVolume vol-1"]);
+    await agent.stop();
+  });
+
   it("a disk under a PersistentVolume's name is mapped only after the disk before it was unstaged", async () => {
     const { world, agent } = await nodeWithDevice();
     failOnce(world.driver, "NodeUnstageVolume", "INTERNAL");

@@ -135,7 +135,8 @@ async function mapPodDevice(context: CsiNodeContext, mapping: Mapping, signal: A
     await publish(context, mapping, path, signal);
     return path;
   } catch (error) {
-    if (nodeErrorKind(error) !== "final" || !(await host.isMountPoint(path))) throw error;
+    // A driver may fail after it has made the target; what it leaves there, NodeUnpublishVolume alone may remove.
+    if (nodeErrorKind(error) !== "final" || (await host.stat(path)) === undefined) throw error;
     throw new UncertainProgressError(`volume ${source.volumeHandle} may be published nevertheless`, {
       cause: error,
     });
