@@ -22,7 +22,7 @@ export interface Seen {
   readonly disks: ReadonlySet<string>;
   /** The disks of all volumes, and those that pods or their templates name themselves. */
   readonly named: ReadonlySet<string>;
-  /** Of those whose nodes attach them themselves: by whom each is named. */
+  /** Of those whose nodes attach them themselves: the names of the volumes of each disk. */
   readonly namesOfOwn: ReadonlyMap<string, string>;
   /** UIDs of claims by their names. */
   readonly claims: ReadonlyMap<string, string>;
@@ -98,7 +98,7 @@ export function listsSame(one: Stored<CSINode>, other: Stored<CSINode>): boolean
 
 /**
  * Volumes that were made since: those whose claims are there, and those whose claims are lost, too; with the UIDs of all lost claims. What a
- * conversion has made since is none of them: the disk is named as it was before.
+ * conversion has made since is not one of them: another volume of the backup names the disk.
  */
 export function madeSince(cluster: Cluster, before: Seen, after: Seen) {
   const isThere = new Set(after.volumes.map(({ metadata }) => metadata.name));
