@@ -96,6 +96,24 @@ it("a pod takes a volume whose conversion is planned: small world 2041 (contract
   expect(counters.conversion).toBeGreaterThan(0);
 });
 
+// The pod of the backup waited to be scheduled; the claim that was made for it since was lost, and it got another volume (no fault: the claim is newer).
+it("a pod gets another volume for a claim that a restore has taken: small world 2206 (contract.md C3)", async () => {
+  const { violations, counters } = await simulateSmallWorld({ seed: 2206 });
+  expect(violations).toEqual([]);
+  expect(counters.restoredFromBackup).toBeGreaterThan(0);
+});
+
+// No controller attaches such a disk: its old path was still in use on the node, or about to be, when the conversion gave it the other (C1, C2).
+it.each([21, 24, 35])(
+  "a conversion of Portworx is carried back while a driver stages its volume: small world %i (contract.md C1, C2)",
+  async (seed) => {
+    const plan = { operations: ["conversion"], plugins: ["portworx-volume"], rounds: 5 } as const;
+    const { violations, counters } = await simulateSmallWorld({ seed, plan });
+    expect(violations).toEqual([]);
+    expect(counters.conversion).toBeGreaterThan(0);
+  },
+);
+
 async function expectKept(seed: number, plan: SwarmPlan): Promise<void> {
   const { violations, counters, acknowledgedWrites } = await simulateWorld({ seed, plan });
   expect(violations).toEqual([]);

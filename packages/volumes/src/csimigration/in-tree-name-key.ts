@@ -3,13 +3,16 @@
  * its own spelling, a PersistentVolume in that of its author. No other name is made of a key: the hash of a VolumeAttachment's name is
  * that of the volume's own spelling. Pure. Source: docs/behaviour/controllers.md A6.
  */
-import type { PersistentVolume } from "@longshore/kube";
+import type { PersistentVolume, Volume } from "@longshore/kube";
 import { splitUniqueName, type UniqueVolumeName } from "../framework/unique-volume-name.ts";
+
+/** What names a disk: the spec of a PersistentVolume, or a volume of a pod. */
+export type DiskSource = NonNullable<PersistentVolume["spec"]> | Volume;
 
 /** How the names of a plugin are compared. */
 interface Spelling {
-  /** The plugin's name of a PersistentVolume's disk; undefined: its source is another plugin's. */
-  nameOf(spec: NonNullable<PersistentVolume["spec"]>): string | undefined;
+  /** The plugin's name of the disk; undefined: the source is another plugin's. */
+  nameOf(spec: DiskSource): string | undefined;
   /** Left out: there is one spelling. */
   keyOf?(volumeName: string): string;
 }
@@ -51,8 +54,11 @@ export function keyOfInTreeName(uniqueName: UniqueVolumeName): string | undefine
   return keyOf(pluginName, spelling, volumeName);
 }
 
-/** The keys of a PersistentVolume's disk: one, or none where it is not an in-tree disk that the controller attaches. */
-export function inTreeNameKeysOf({ spec }: PersistentVolume): readonly string[] {
+/**
+ * The keys of the disk of a PersistentVolume, or of a volume of a pod: one, or
+ * none where it is not an in-tree disk that the controller attaches.
+ */
+export function inTreeNameKeysOf({ spec }: { readonly spec?: DiskSource | undefined }): readonly string[] {
   if (spec === undefined) return [];
   const keys: string[] = [];
   for (const pluginName in spellings) {

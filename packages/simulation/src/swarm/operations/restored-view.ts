@@ -2,6 +2,7 @@
 import {
   type CSINode,
   type PersistentVolume,
+  type Pod,
   type Volume as PodVolume,
   resources,
   type Stored,
@@ -29,12 +30,16 @@ export interface Seen {
   readonly csiNodes: readonly Stored<CSINode>[];
   /** Names and UIDs of those on nodes. */
   readonly pods: readonly string[];
+  /** UIDs of the claims that were made for pods, one line for each pod, by names and UIDs of the pods. */
+  readonly claimsOfPods: ReadonlyMap<string, string>;
 }
 
 /** What they say now. */
 export function seen(cluster: Cluster): Seen {
   const claims = cluster.objects(resources.persistentVolumeClaims);
   const volumes = cluster.objects(resources.persistentVolumes);
+  const pods = cluster.objects(resources.pods);
+  const uids = new Map(claims.map(({ metadata: { name, uid } }) => [name, uid]));
   const ofPods = disksOfPods(cluster);
   const disksOf = (some: readonly Volume[]) =>
     new Set([...some.flatMap((volume) => diskOfVolume(cluster, volume) ?? []), ...ofPods]);
@@ -43,13 +48,25 @@ export function seen(cluster: Cluster): Seen {
     disks: disksOf(volumes.filter(isInUse)),
     named: disksOf(volumes),
     namesOfOwn: namesOfOwn(cluster, volumes),
-    claims: new Map(claims.map(({ metadata: { name, uid } }) => [name, uid])),
+    claims: uids,
     csiNodes: cluster.objects(resources.csiNodes),
-    pods: cluster
-      .objects(resources.pods)
-      .filter(({ spec }) => spec?.nodeName !== undefined)
-      .map(({ metadata: { name, uid } }) => `${name}/${uid}`),
+    pods: pods.filter(({ spec }) => spec?.nodeName !== undefined).map(nameAndUid),
+    claimsOfPods: new Map(pods.map((pod) => [nameAndUid(pod), madeFor(pod, uids)])),
   };
+}
+
+const nameAndUid = ({ metadata: { name, uid } }: Stored<Pod>) => `${name}/${uid}`;
+
+function madeFor({ metadata, spec }: Stored<Pod>, claims: Seen["claims"]): string {
+  const made = (spec?.volumes ?? []).filter(({ ephemeral }) => ephemeral !== undefined);
+  return made.map(({ name }) => claims.get(`${metadata.name}-${name}`) ?? "").join("\n");
+}
+
+/** Names and UIDs of pods without the volumes that were made for them: those that were gone, and those whose claims are lost. */
+export function emptiedPods(before: Seen, after: Seen): readonly string[] {
+  const again = after.pods.filter((pod) => !before.pods.includes(pod));
+  const lost = [...after.claimsOfPods].filter(([pod, of]) => (before.claimsOfPods.get(pod) ?? of) !== of);
+  return [...new Set([...again, ...lost.map(([pod]) => pod)])];
 }
 
 /** The disks that pods name themselves, or the templates of pods. */

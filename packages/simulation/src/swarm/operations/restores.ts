@@ -11,6 +11,7 @@ import {
   carriedSince,
   diskOfSpec,
   diskOfVolume,
+  emptiedPods,
   listsSame,
   madeSince,
   returnedOf,
@@ -50,7 +51,7 @@ async function restore(operators: Operators, name: string, backup: Backup): Prom
     },
     returned: returned.map(({ metadata }) => metadata.uid),
     csiNodes: after.csiNodes.filter((csiNode) => !before.csiNodes.some((each) => listsSame(each, csiNode))),
-    pods: after.pods.filter((pod) => !before.pods.includes(pod)),
+    pods: emptiedPods(before, after),
   });
   const carried = carriedSince(before, after);
   if (carried.size > 0) await withoutAgents(operators, () => removePods(operators, carried));

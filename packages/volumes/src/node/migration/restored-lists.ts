@@ -3,12 +3,11 @@
  * attached them when the backup was made. The controller would detach a disk by the path that the list names, under the mount of the other.
  * Source: docs/playbooks/control-plane-restored-mid-crossing.md; docs/contract.md C1 and C2.
  */
-import { type KubeClient, type Node, type PersistentVolume, resources, type Stored } from "@longshore/kube";
+import { type KubeClient, type Node, resources, type Stored } from "@longshore/kube";
 import { uncertainVolumesAnnotation, uncertainVolumesOf, uncertainVolumesText } from "@longshore/storage";
-import { migrationGates, restoreInTreePV } from "@longshore/translation";
-import { inTreeNameKeysOf, keyOfInTreeName } from "../../csimigration/in-tree-name-key.ts";
-import { splitUniqueName } from "../../framework/unique-volume-name.ts";
-import { csiPluginName, parseCsiVolumeName } from "../../plugins/csi/csi-names.ts";
+import { migrationGates } from "@longshore/translation";
+import { inTreeKeysOfCsi } from "../../csimigration/disk-keys.ts";
+import { keyOfInTreeName } from "../../csimigration/in-tree-name-key.ts";
 import type { MountedDisk } from "../volume-manager/managed-volumes.ts";
 
 type AttachedVolume = NonNullable<NonNullable<Node["status"]>["volumesAttached"]>[number];
@@ -70,16 +69,4 @@ export function correctedLists(
 /** Whether it is the name that the in-tree code of a plugin that can migrate has for a disk. */
 function isOfInTree(uniqueName: string): boolean {
   return migrationGates.some(({ inTreeName }) => uniqueName.startsWith(`${inTreeName}/`));
-}
-
-/** The keys of the in-tree names of a disk, by its CSI name; none where the driver takes over from no in-tree plugin. */
-function inTreeKeysOfCsi(uniqueName: string): readonly string[] {
-  if (!uniqueName.startsWith(`${csiPluginName}/`)) return [];
-  try {
-    const { driver, volumeHandle } = parseCsiVolumeName(splitUniqueName(uniqueName).volumeName);
-    const volume: PersistentVolume = { metadata: { name: "" }, spec: { csi: { driver, volumeHandle } } };
-    return inTreeNameKeysOf(restoreInTreePV(volume).output as PersistentVolume);
-  } catch {
-    return [];
-  }
 }

@@ -25,6 +25,7 @@ import type { VolumeActionsEnv } from "./volume-actions-env.ts";
 import { emitMapped } from "./volume-events.ts";
 import {
   podMountKey,
+  requireFreeDisk,
   requireFreePlace,
   requireNoOtherPod,
   requireNotHeld,
@@ -79,6 +80,7 @@ async function beginMap(
   // Before the first await: a pod that goes meanwhile is not forgotten while a mapping runs for it.
   const giveUp = env.mounts.begin(uniqueName, uid);
   try {
+    requireFreeDisk(env, { uniqueName, spec: pod.spec });
     requireNoOtherPod(env, uniqueName, pod);
     const mapper = await requireBlockPlugin(plugin).newBlockVolumeMapper(pod.spec, pod.pod);
     const begun = { isPlacementChecked: false, isMapped: false, isGrown: false, devicePath: undefined };

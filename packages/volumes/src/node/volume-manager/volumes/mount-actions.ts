@@ -21,6 +21,7 @@ import { getNode, type VolumeActionsEnv } from "./volume-actions-env.ts";
 import {
   checkedMountError,
   podMountKey,
+  requireFreeDisk,
   requireFreePlace,
   requireMountOptionsUsed,
   requireNoDevice,
@@ -71,6 +72,7 @@ async function beginMount(
   env.remounts.begin(uniqueName, uid);
   try {
     requireNoDevice(env.actual.get(uniqueName));
+    requireFreeDisk(env, { uniqueName, spec: pod.spec });
     requireNoOtherPod(env, uniqueName, pod);
     requireMountOptionsUsed(plugin, pod.spec);
     const mounter = await plugin.newMounter(pod.spec, pod.pod);

@@ -40,6 +40,11 @@ export class MountsInFlight {
     return this.#mounts.get(uniqueName)?.giveUp.signal.aborted ?? false;
   }
 
+  /** Whether a mount of the volume runs. */
+  has(uniqueName: UniqueVolumeName): boolean {
+    return this.#mounts.has(uniqueName);
+  }
+
   /** Whether a mount runs for the pod. */
   hasPod(podUID: string): boolean {
     return this.#byPod.has(podUID);

@@ -1,12 +1,14 @@
 /** Where volumes are mounted on the node, and who may mount or unmount there. */
 import type { Host } from "@longshore/runtime";
+import { diskKeysOf } from "../../../csimigration/disk-keys.ts";
 import { mountOptionsOf } from "../../../framework/mount-options.ts";
 import { nodeErrorKind, UncertainProgressError } from "../../../framework/node-error-kind.ts";
 import type { UniqueVolumeName } from "../../../framework/unique-volume-name.ts";
 import { isAttachable, type VolumePlugin } from "../../../framework/volume-plugin.ts";
 import { specName, type VolumeSpec } from "../../../framework/volume-spec.ts";
-import type { ActualDevice, ActualState } from "../actual-state.ts";
+import type { ActualDevice, ActualState, ActualVolume } from "../actual-state.ts";
 import type { DesiredPod, DesiredState } from "../desired-state.ts";
+import type { MountsInFlight } from "./mounts-in-flight.ts";
 
 /** The node's files. */
 export interface VolumePlaces {
@@ -95,6 +97,30 @@ export function requireFreePlace(
     if (other.uniqueName === uniqueName || path !== deviceMountPath || state === "notMounted") continue;
     throw new VolumeOperationError(
       `${deviceMountPath} is or may be the mount of ${other.uniqueName}: that must go first`,
+    );
+  }
+}
+
+/**
+ * Refuses a disk that is or may be in use here as another volume, as it is for a while after a conversion: where no controller attaches
+ * the disk, nothing else keeps the one path from beginning before the other has ended. Source: docs/contract.md C1.
+ * @throws VolumeOperationError
+ */
+export function requireFreeDisk(
+  {
+    actual,
+    mounts,
+  }: { readonly actual: Pick<ActualState, "volumes">; readonly mounts: Pick<MountsInFlight, "has"> },
+  volume: Pick<ActualVolume, "uniqueName" | "spec">,
+): void {
+  const keys = diskKeysOf(volume);
+  if (keys.length === 0) return;
+  for (const other of actual.volumes()) {
+    if (other.uniqueName === volume.uniqueName) continue;
+    const isHere = other.device.state !== "notMounted" || other.pods.size > 0 || mounts.has(other.uniqueName);
+    if (!isHere || !diskKeysOf(other).some((key) => keys.includes(key))) continue;
+    throw new VolumeOperationError(
+      `the disk of ${volume.uniqueName} is or may be in use as ${other.uniqueName}: that must go first`,
     );
   }
 }
