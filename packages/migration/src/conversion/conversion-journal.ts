@@ -17,7 +17,7 @@ import {
   type ParseJournal,
   twoJournals,
 } from "../crossing/journal-store.ts";
-import type { VolumeJournal } from "./conversion-types.ts";
+import type { VolumeJournal, VolumeStep } from "./conversion-types.ts";
 
 /** Label of the ConfigMaps. */
 export const conversionLabel = "longshore.dev/conversion";
@@ -137,9 +137,11 @@ export function stepsOf({ begun, direction, done }: VolumeJournal): VolumeJourna
  * scaling up that was begun may not have reached all of them.
  */
 export function isScaledDown({ begun, done }: VolumeJournal): boolean {
-  if (begun?.step === "scale down" || begun?.step === "scale up") return true;
-  return done.findLast(({ step }) => step === "scale down" || step === "scale up")?.step === "scale down";
+  if (begun !== undefined && scalingSteps.has(begun.step)) return true;
+  return done.findLast(({ step }) => scalingSteps.has(step))?.step === "scale down";
 }
+
+const scalingSteps: ReadonlySet<VolumeStep> = new Set(["scale down", "scale up to grow", "scale up"]);
 
 /** The steps of a journal that another one, of the other direction, goes on from. */
 export function stepsBefore(journal: VolumeJournal): VolumeJournal["done"] {

@@ -23,6 +23,8 @@ export const volumeSteps = [
   "scale down",
   /** No pod uses the claim, nothing is attached, no node has the disk in use. */
   "wait for quiet",
+  /** The file system of a claim that has grown since needs a pod to grow: the workloads that were scaled down are up meanwhile. */
+  "scale up to grow",
   /** An expansion of the claim that was asked for since the plan comes to its end. */
   "await growth",
   /** The plan, and a PersistentVolume that was made by it, get the sizes that there are now. */

@@ -88,6 +88,7 @@ type Row = readonly [string, string, Partial<VolumeObservation>, Partial<VolumeI
 describe("decideVolumeStep", () => {
   const c1 = claim("c1", "pv");
   const c2 = claim("c2", "pv-csi");
+  const resizing = sized(c1, "2Gi", { conditions: [{ type: "FileSystemResizePending", status: "True" }] });
   const rows: readonly Row[] = [
     ["retain old volume", "the policy is Delete", { from: oldVolume({ policy: "Delete" }), claim: c1 }],
     [
@@ -125,9 +126,31 @@ describe("decideVolumeStep", () => {
     [
       "await growth",
       "the file system is still to grow",
+      { from: sized(oldVolume(), "2Gi"), claim: resizing },
+    ],
+    [
+      "scale up to grow",
+      "the file system is to grow, which takes a pod",
+      { from: sized(oldVolume(), "2Gi"), claim: resizing, workloadsDown: [web] },
+    ],
+    [
+      "await growth",
+      "a pod is there, and the file system is to grow",
+      { from: sized(oldVolume(), "2Gi"), claim: resizing, users: ["Pod"], workloadsUp: [web] },
+    ],
+    [
+      "await growth",
+      "the pod that the file system waits for is still to come",
+      { from: sized(oldVolume(), "2Gi"), claim: resizing },
+    ],
+    [
+      "wait for quiet",
+      "the file system is to grow, and the last pod ends",
       {
         from: sized(oldVolume(), "2Gi"),
-        claim: sized(c1, "2Gi", { conditions: [{ type: "FileSystemResizePending", status: "True" }] }),
+        claim: resizing,
+        users: ["Pod"],
+        workloadsDown: [web],
       },
     ],
     [

@@ -20,7 +20,7 @@ import type {
   VolumeObservation,
   VolumeStep,
 } from "./conversion-types.ts";
-import { growthStep } from "./volume-growth.ts";
+import { growthStep, needsPodToGrow } from "./volume-growth.ts";
 
 /** What the decision knows beside the cluster. */
 export interface VolumeIntent {
@@ -59,7 +59,7 @@ export function decideVolumeStep(intent: VolumeIntent, seen: VolumeObservation):
 /** The claim is bound to the old PersistentVolume. */
 function beforeClaim(intent: VolumeIntent, seen: VolumeObservation): VolumeDecision {
   const { planned, claimDeletionBegun } = intent;
-  const { from, claim, users, workloadsUp } = seen;
+  const { from, claim, users, workloadsUp, workloadsDown } = seen;
   if (from === undefined) {
     return blocked(
       changed(
@@ -95,11 +95,15 @@ function beforeClaim(intent: VolumeIntent, seen: VolumeObservation): VolumeDecis
   }
   if (policyOf(from) !== "Retain") return next("retain old volume", `its policy is ${policyOf(from)}`);
   if (isGoing) return next("await claim gone", users.length > 0 ? users.join(", ") : finalizersOf(claim));
+  const needsPod = needsPodToGrow(claim);
   if (users.length > 0) {
-    return workloadsUp.length > 0
-      ? next("scale down", workloadsUp.map(({ kind, name }) => `${kind} ${name}`).join(", "))
-      : next("wait for quiet", users.join(", "));
+    if (workloadsUp.length === 0) return next("wait for quiet", users.join(", "));
+    return needsPod
+      ? next("await growth", "its node grows the file system while a pod has it")
+      : next("scale down", workloadsUp.map(({ kind, name }) => `${kind} ${name}`).join(", "));
   }
+  if (needsPod && workloadsDown.length > 0)
+    return next("scale up to grow", workloadsDown.map(({ kind, name }) => `${kind} ${name}`).join(", "));
   const growth = growthStep(planned, seen);
   if (growth !== undefined) return growth;
   return prepared(planned, seen) ?? next("delete claim", "the disk is quiet and its new volume waits");

@@ -91,11 +91,18 @@ export const volumeActions: { readonly [S in VolumeStep]?: Action } = {
     await kube.patch(resources.persistentVolumes, { name }, policyPatch(to, policy), { signal });
     return undefined;
   },
-  "scale up": async (kube, _planned, { workloadsDown }, signal) => {
-    for (const workload of workloadsDown) await scale(kube, workload, workload.replicas, signal);
-    return undefined;
-  },
+  "scale up to grow": scaleUp,
+  "scale up": scaleUp,
 };
+
+async function scaleUp(
+  kube: KubeClient,
+  _planned: PlannedVolume,
+  { workloadsDown }: VolumeObservation,
+  signal: AbortSignal,
+): Promise<undefined> {
+  for (const workload of workloadsDown) await scale(kube, workload, workload.replicas, signal);
+}
 
 function policyPatch({ metadata }: Stored<PersistentVolume>, policy: string): Patch {
   const { uid, resourceVersion } = metadata;

@@ -26,6 +26,12 @@ export function growthStep(
   return { step: "follow growth", why: `it has ${different[0]} now, and had ${different[1]} before` };
 }
 
+/** Whether the disk has grown, and the file system waits for a pod: only then does a node grow it (docs/behaviour/node-agent.md 7.6). */
+export function needsPodToGrow(claim: PersistentVolumeClaim | undefined): boolean {
+  const conditions = claim?.status?.conditions ?? [];
+  return conditions.some(({ type, status }) => type === "FileSystemResizePending" && status === "True");
+}
+
 /** The plan with the sizes as they are now. */
 export function withGrowth(planned: PlannedVolume, { from, claim }: Seen): PlannedVolume {
   const request = claim?.spec?.resources;

@@ -51,6 +51,7 @@ const recordedSteps: ReadonlySet<VolumeStep> = new Set([
   "delete claim",
   "delete old volume",
   "scale down",
+  "scale up to grow",
   "scale up",
   // It changes the plan, by which a later run goes on.
   "follow growth",

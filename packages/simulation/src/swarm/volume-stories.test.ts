@@ -114,6 +114,29 @@ it.each([21, 24, 35])(
   },
 );
 
+// The file system of the claim grows with a pod only, and the run had scaled its workload down (C8).
+it("a claim grows whose workload a conversion has scaled down: small world 33 (contract.md C8)", async () => {
+  const { violations, counters } = await simulateSmallWorld({
+    seed: 33,
+    plan: {
+      operations: [
+        "conversion",
+        "inlineConversion",
+        "crossing",
+        "podDeleted",
+        "powerLoss",
+        "claimGrown",
+        "componentCrash",
+        "restoredFromBackup",
+        "nodePaused",
+      ],
+      rounds: 8,
+    },
+  });
+  expect(violations).toEqual([]);
+  expect(counters.claimGrown).toBeGreaterThan(0);
+});
+
 async function expectKept(seed: number, plan: SwarmPlan): Promise<void> {
   const { violations, counters, acknowledgedWrites } = await simulateWorld({ seed, plan });
   expect(violations).toEqual([]);
